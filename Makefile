@@ -1,0 +1,62 @@
+# Everything here needs python3 and pip, nothing else, and no root. Each target creates .venv and
+# installs into it when something is missing.
+
+PYTHON ?= python3
+BIN := .venv/bin
+RUNTIME := .venv/.runtime-installed
+TOOLS := .venv/.tools-installed
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format docs bench package clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST)
+
+$(RUNTIME): pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(TOOLS): $(RUNTIME) requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements/dev.txt
+	@touch $@
+
+demo: $(RUNTIME) ## solve two built-in CMDPs and print the tables
+	@mkdir -p demo
+	$(BIN)/cmdpax env make random --out demo/random.npz
+	$(BIN)/cmdpax solve demo/random.npz
+	$(BIN)/cmdpax env make queue --out demo/queue.npz
+	$(BIN)/cmdpax solve demo/queue.npz
+
+test: $(TOOLS) ## all tests and doctests
+	$(BIN)/python -m pytest --numprocesses auto --quiet
+
+check: $(TOOLS) ## formatter, linter, types, import layers, spelling, tests, strict docs
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/codespell src tests benchmarks docs README.md CHANGELOG.md CONTRIBUTING.md
+	$(MAKE) test
+	$(MAKE) docs
+
+format: $(TOOLS) ## format the code and mend what the linter can
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+docs: $(TOOLS) ## the documentation site, into site/
+	$(BIN)/mkdocs build --strict --quiet
+
+bench: $(RUNTIME) ## the benchmarks of this machine
+	$(BIN)/python benchmarks/planning.py
+
+package: $(RUNTIME) ## build the wheel, install it alone, use it once
+	rm -rf build/package && mkdir -p build/package
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir build/package .
+	$(PYTHON) -m venv build/package/venv
+	build/package/venv/bin/python -m pip install --quiet --disable-pip-version-check --only-binary :all: build/package/cmdpax-*.whl
+	build/package/venv/bin/cmdpax env make bandit --out build/package/bandit.json
+	build/package/venv/bin/cmdpax solve build/package/bandit.json --json
+
+clean: ## remove what the other targets made
+	rm -rf .venv build demo dist site .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -1,0 +1,55 @@
+"""The `cmdpax` command: its sub-commands, and how errors end."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+import cmdpax
+from cmdpax.cli.environments import environments
+from cmdpax.cli.models import inspect, solve
+from cmdpax.cli.output import messages
+from cmdpax.errors import CmdpaxError
+
+application = typer.Typer(
+    name="cmdpax",
+    help="Constrained Markov decision processes: solve them exactly.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+application.add_typer(environments, name="env")
+application.command()(inspect)
+application.command()(solve)
+
+
+def _show_version(value: bool) -> None:
+    if value:
+        print(f"cmdpax {cmdpax.__version__}")
+        raise typer.Exit
+
+
+@application.callback()
+def root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version.", callback=_show_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Constrained Markov decision processes: solve them exactly."""
+
+
+def main() -> None:
+    """Run the command line and exit with its code."""
+    try:
+        application()
+    except CmdpaxError as error:
+        messages.print(f"error: {error}", style="red", markup=False, highlight=False)
+        sys.exit(1)
+    except BrokenPipeError:  # the reader of standard output has gone, as with `| head`
+        sys.stderr.close()
+        sys.exit(1)
+    except KeyboardInterrupt:
+        messages.print("interrupted: nothing was written.", style="red")
+        sys.exit(130)

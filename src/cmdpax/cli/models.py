@@ -1,0 +1,211 @@
+"""`cmdpax inspect` and `cmdpax solve`: what a model is, and its optimum."""
+
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO
+
+import numpy as np
+import typer
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+import cmdpax
+from cmdpax.cli.output import messages, number, print_json, results, table
+from cmdpax.errors import FileError, InfeasibleError
+from cmdpax.files import require_folder, write_atomically
+from cmdpax.planning import METHODS
+
+ModelFile = Annotated[Path, typer.Argument(help="A CMDP as .npz or .json.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+def inspect(file: ModelFile, as_json: AsJson = False) -> None:
+    """Describe a CMDP: sizes, sparsity, reward ranges, feasibility.
+
+    Example: cmdpax inspect random.npz
+    """
+    cmdp = cmdpax.load(file)
+    with _progress("Slater gap") as report:
+        slater = cmdpax.slater_gap(cmdp, progress=report)
+    facts = _facts(cmdp, slater)
+    if as_json:
+        print_json(facts)
+        return
+    results.print(table(str(file), ("", ""), ((key, _cell(value)) for key, value in facts.items())))
+
+
+def solve(
+    file: ModelFile,
+    method: Annotated[
+        str, typer.Option("--method", help=f"{METHODS[0]} (fast) or {METHODS[1]} (cross-check).")
+    ] = METHODS[0],
+    as_json: AsJson = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write policy, occupancy and values to this .npz.")
+    ] = None,
+) -> None:
+    """Solve a CMDP exactly and print its optimum.
+
+    Example: cmdpax solve random.npz --out policy.npz
+    """
+    if out is not None:
+        if out.suffix != ".npz":
+            raise FileError(f"{out} has the ending {out.suffix!r}; policies are .npz files.")
+        require_folder(out)
+    cmdp = cmdpax.load(file)
+    start = time.perf_counter()
+    try:
+        with _progress("solving") as report, warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            solution = cmdpax.solve(cmdp, method, progress=report)
+    except InfeasibleError as error:
+        if as_json:
+            print_json(_infeasible(cmdp, method, error, time.perf_counter() - start))
+        raise
+    seconds = time.perf_counter() - start
+    for warning in caught:
+        messages.print(f"warning: {warning.message}", style="yellow", markup=False)
+    with _progress("Slater gap"):
+        slater_gap = solution.slater_gap
+    if out is not None:
+        _write_policy(out, cmdp, solution)
+    if as_json:
+        print_json(_solved(solution, slater_gap, seconds))
+    else:
+        _print_solution(file, cmdp, solution, slater_gap, seconds)
+
+
+@contextmanager
+def _progress(task: str) -> Iterator[Any]:
+    """A line on standard error with columns and gap, while work is going on."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=messages, transient=True) as display:
+        line = display.add_task(task)
+
+        def report(num_columns: int, gap: float) -> None:
+            state = f"gap {gap:.2e}" if np.isfinite(gap) else "looking for a feasible policy"
+            if task != "solving":
+                state = "…"
+            display.update(line, description=f"{task}: {num_columns} columns, {state}")
+
+        yield report
+
+
+def _facts(cmdp: cmdpax.CMDP, slater: cmdpax.SlaterGap | None) -> dict[str, Any]:
+    """What `inspect` tells, in order."""
+    lists = isinstance(cmdp.transitions, cmdpax.Successors)
+    chances = cmdp.transitions.probabilities if lists else cmdp.transitions
+    per_row = np.count_nonzero(chances, axis=-1)
+    facts: dict[str, Any] = {
+        "num_states": cmdp.num_states,
+        "num_actions": cmdp.num_actions,
+        "horizon": cmdp.horizon,
+        "num_constraints": cmdp.num_constraints,
+        "storage": "successors" if lists else "dense",
+        "stationary_transitions": chances.shape[0] == 1,
+        "stored_transitions": chances.size,
+        "successors_per_pair": [int(per_row.min()), float(per_row.mean()), int(per_row.max())],
+        "nonzero_share": float(per_row.mean() / cmdp.num_states),
+        "start_states": int(np.count_nonzero(cmdp.initial)),
+        "reward_range": [float(cmdp.rewards.min()), float(cmdp.rewards.max())],
+        "constraint_reward_ranges": [
+            [float(u.min()), float(u.max())] for u in cmdp.constraint_rewards
+        ],
+        "thresholds": cmdp.thresholds,
+        "feasible": slater is None or slater.gap >= -1e-9,
+        "slater_gap": None if slater is None else slater.gap,
+        "limiting_constraint": None if slater is None else slater.constraint,
+        "fingerprint": cmdp.fingerprint,
+    }
+    return facts
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, np.ndarray | list):
+        return ", ".join(_cell(item) for item in value) if len(value) else "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return number(value)
+    return "none" if value is None else str(value)
+
+
+def _infeasible(
+    cmdp: cmdpax.CMDP, method: str, error: InfeasibleError, seconds: float
+) -> dict[str, Any]:
+    return {
+        "feasible": False,
+        "value": None,
+        "constraint_values": None,
+        "multipliers": None,
+        "slater_gap": error.slater_gap,
+        "worst_constraint": error.worst_constraint,
+        "gap": None,
+        "num_columns": None,
+        "method": method,
+        "seconds": seconds,
+    }
+
+
+def _solved(solution: cmdpax.Solution, slater_gap: float | None, seconds: float) -> dict[str, Any]:
+    return {
+        "feasible": True,
+        "value": solution.value,
+        "constraint_values": solution.constraint_values,
+        "multipliers": solution.multipliers,
+        "slater_gap": slater_gap,
+        "gap": solution.gap,
+        "num_columns": solution.num_columns,
+        "method": solution.method,
+        "seconds": seconds,
+    }
+
+
+def _print_solution(
+    file: Path,
+    cmdp: cmdpax.CMDP,
+    solution: cmdpax.Solution,
+    slater_gap: float | None,
+    seconds: float,
+) -> None:
+    facts = [
+        ("optimal value", number(solution.value)),
+        ("certified gap", f"{solution.gap:.2g}"),
+        ("Slater gap", "no constraints" if slater_gap is None else number(slater_gap)),
+        ("method", solution.method),
+        ("columns", solution.num_columns),
+        ("seconds", f"{seconds:.3f}"),
+    ]
+    results.print(table(f"{file}: {cmdp}", ("", ""), facts))
+    if cmdp.num_constraints:
+        rows = zip(
+            range(cmdp.num_constraints),
+            map(number, solution.constraint_values),
+            map(number, cmdp.thresholds),
+            (f"{slack:.3g}" for slack in solution.constraint_values - cmdp.thresholds),
+            map(number, solution.multipliers),
+            strict=True,
+        )
+        headers = ("constraint", "value", "threshold", "slack", "multiplier")
+        results.print(table("Constraints", headers, rows))
+
+
+def _write_policy(out: Path, cmdp: cmdpax.CMDP, solution: cmdpax.Solution) -> None:
+    """Policy and values in one .npz, with the fingerprint of the model they belong to."""
+    content = {
+        "policy": solution.policy,
+        "occupancy": solution.occupancy,
+        "multipliers": solution.multipliers,
+        "value": np.float64(solution.value),
+        "constraint_values": solution.constraint_values,
+        "gap": np.float64(solution.gap),
+        "fingerprint": np.array(cmdp.fingerprint),
+    }
+
+    def write(file: BinaryIO) -> None:
+        np.savez_compressed(file, allow_pickle=False, **content)
+
+    write_atomically(out, write)
+    messages.print(f"wrote {out}", markup=False)

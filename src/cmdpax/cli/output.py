@@ -1,0 +1,46 @@
+"""Tables and numbers, as the commands print them."""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+results = Console(highlight=False, soft_wrap=True)
+messages = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def number(value: float) -> str:
+    """A number for people: ten significant digits at most."""
+    return f"{value:.10g}"
+
+
+def table(title: str, headers: Iterable[str], rows: Iterable[Iterable[Any]]) -> Table:
+    """A table whose cells are plain text (never markup) and whose numbers stand right."""
+    result = Table(title=title, title_justify="left", title_style="bold")
+    for position, header in enumerate(headers):
+        result.add_column(header, justify="left" if position == 0 else "right")
+    for row in rows:
+        result.add_row(*(_escape(str(cell)) for cell in row))
+    return result
+
+
+def _escape(text: str) -> str:
+    return text.replace("[", "\\[")
+
+
+def print_json(content: dict[str, Any]) -> None:
+    """One JSON object on standard output; arrays as lists, infinities as null."""
+    print(json.dumps({name: _plain(entry) for name, entry in content.items()}, allow_nan=False))
+
+
+def _plain(entry: Any) -> Any:
+    if isinstance(entry, np.ndarray):
+        return [_plain(item) for item in entry.tolist()]
+    if isinstance(entry, list | tuple):
+        return [_plain(item) for item in entry]
+    if isinstance(entry, float | np.floating):
+        return float(entry) if np.isfinite(entry) else None
+    return entry

@@ -1,0 +1,174 @@
+"""Gridworlds of any size, stored as stationary successor lists."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from cmdpax.environments.parameters import count, flag, number
+from cmdpax.errors import ParameterError
+from cmdpax.model import CMDP, from_costs
+from cmdpax.planning.dynamic_program import greedy_values
+from cmdpax.transitions import Successors
+
+_MOVES = np.array([[-1, 0], [0, 1], [1, 0], [0, -1]])  # up, right, down, left
+_CELLS_PER_GOAL = 400
+
+
+class Layout(NamedTuple):
+    """A map: booleans `[rows, columns]`, and one such map of unsafe cells per constraint."""
+
+    walls: np.ndarray
+    goals: np.ndarray
+    starts: np.ndarray
+    unsafe: np.ndarray  # [I, rows, columns]
+
+
+def gridworld(
+    height: int = 8,
+    width: int = 8,
+    horizon: int = 32,
+    slip: float = 0.1,
+    num_constraints: int = 1,
+    wall_density: float = 0.1,
+    unsafe_density: float = 0.2,
+    uniform_start: bool = False,
+    budget: float | None = None,
+    tightness: float = 0.5,
+    seed: int = 0,
+    layout: str | None = None,
+) -> CMDP:
+    """Reach a goal through walls and unsafe cells, on a budget of time spent in those.
+
+    States are the cells without wall, row by row; actions 0 … 3 are up, right, down and left. A
+    move goes astray with probability `slip` (all four directions alike) and stays put at walls
+    and edges. A goal is never left and earns 1 per step. Unsafe cells of kind i cost 1 per step,
+    and constraint i limits their expected sum to `budget`. With `budget=None` the limits are what
+    a mixture of the fastest policy (weight 1 - `tightness`) and the safest one (`tightness`)
+    needs, so that they bind and can be met.
+
+    The map is random (`numpy.random.default_rng(seed)`; a goal per 400 cells, start at the first
+    free cell or uniform over all) or drawn: `layout` holds rows separated by `/` or new lines, with
+    `#` wall, `S` start, `G` goal, `.` free, and `1` … `9` unsafe cells of that kind; sizes, numbers
+    and densities then come from the drawing.
+
+    Source: ours, in the manner of the gridworlds of the safe-RL literature.
+    """
+    slip = number("slip", slip, 0.0, 1.0)
+    horizon = count("horizon", horizon)
+    tightness = number("tightness", tightness, 0.0, 1.0)
+    if layout is not None:
+        cells = _parse(layout)
+    else:
+        cells = _draw(
+            (count("height", height), count("width", width)),
+            count("num_constraints", num_constraints, minimum=0),
+            number("wall_density", wall_density, 0.0, 0.9),
+            number("unsafe_density", unsafe_density, 0.0, 1.0),
+            np.random.default_rng(count("seed", seed, minimum=0)),
+        )
+    if flag("uniform_start", uniform_start):
+        cells = cells._replace(starts=~cells.walls & ~cells.goals)
+    free = ~cells.walls
+    num_kinds = len(cells.unsafe)
+    at_goal = cells.goals[free].astype(float)
+    unsafe = cells.unsafe[:, free].astype(float)
+    starts = cells.starts[free].astype(float)
+    shape = (1, len(at_goal), len(_MOVES))
+    cmdp = from_costs(
+        transitions=_successors(cells, slip),
+        rewards=np.broadcast_to(at_goal[None, :, None], shape),
+        costs=np.broadcast_to(unsafe[:, None, :, None], (num_kinds, *shape)),
+        limits=np.full(num_kinds, 0.0 if budget is None else number("budget", budget, minimum=0.0)),
+        initial=starts / starts.sum(),
+        horizon=horizon,
+    )
+    if budget is not None or num_kinds == 0:
+        return cmdp
+    return cmdp.replace(thresholds=_reachable_thresholds(cmdp, tightness))
+
+
+def _draw(
+    shape: tuple[int, int],
+    num_kinds: int,
+    wall_density: float,
+    unsafe_density: float,
+    generator: np.random.Generator,
+) -> Layout:
+    """A random map: exact numbers of walls, goals and unsafe cells in random places."""
+    num_cells = shape[0] * shape[1]
+    num_goals = max(1, round(num_cells / _CELLS_PER_GOAL)) if num_cells > 1 else 0
+    order = np.append(generator.permutation(np.arange(1, num_cells)), 0)
+    num_walls = min(round(wall_density * num_cells), num_cells - num_goals - 1)
+    kind = np.zeros((3, num_cells), dtype=bool)  # walls, goals, starts
+    kind[0, order[:num_walls]] = True
+    kind[1, order[num_walls : num_walls + num_goals]] = True
+    kind[2, 0] = True  # the upper left corner is always free
+    rest = order[num_walls + num_goals : -1]
+    unsafe = np.zeros((num_kinds, num_cells), dtype=bool)
+    for cells in unsafe:
+        chosen = generator.permutation(rest)[: round(unsafe_density * len(rest))]
+        cells[chosen] = True
+    walls, goals, starts = kind.reshape(3, *shape)
+    return Layout(walls, goals, starts, unsafe.reshape(num_kinds, *shape))
+
+
+def _parse(layout: str) -> Layout:
+    """A drawn map."""
+    if not isinstance(layout, str):
+        raise ParameterError(f"layout is {layout!r}, it must be a text drawing.")
+    rows = [row.strip() for row in layout.replace("/", "\n").split("\n") if row.strip()]
+    if not rows or len({len(row) for row in rows}) != 1:
+        lengths = [len(row) for row in rows]
+        raise ParameterError(
+            f"layout has rows of lengths {lengths}, they must be equal and not empty."
+        )
+    drawing = np.array([list(row) for row in rows])
+    strange = set(drawing.ravel()) - set("#SG.123456789")
+    if strange:
+        raise ParameterError(
+            f"layout has {sorted(strange)[0]!r}; use # wall, S start, G goal, . free, 1 … 9 unsafe."
+        )
+    if not (drawing == "S").any():
+        raise ParameterError("layout has no start: mark at least one cell with S.")
+    kinds = [digit for digit in "123456789" if (drawing == digit).any()]
+    num_kinds = int(kinds[-1]) if kinds else 0
+    unsafe = [drawing == str(kind + 1) for kind in range(num_kinds)]
+    return Layout(
+        walls=drawing == "#",
+        goals=drawing == "G",
+        starts=drawing == "S",
+        unsafe=np.array(unsafe, dtype=bool).reshape(num_kinds, *drawing.shape),
+    )
+
+
+def _successors(cells: Layout, slip: float) -> Successors:
+    """Stationary successor lists `[1, S, 4, 4]`; a state appears in one slot at most."""
+    free = ~cells.walls
+    number_of = np.cumsum(free.ravel()).reshape(free.shape) - 1
+    places = np.argwhere(free)  # [S, 2]
+    reached = places[:, None, :] + _MOVES  # [S, 4, 2]
+    inside = np.all((reached >= 0) & (reached < free.shape), axis=-1)
+    reached = np.where(inside[..., None], reached, places[:, None, :])
+    row, column = reached[..., 0], reached[..., 1]
+    here = np.arange(len(places))[:, None]
+    blocked = cells.walls[row, column] | cells.goals[free][:, None]
+    targets = np.where(blocked, here, number_of[row, column])  # [S, 4]
+    num_moves = len(_MOVES)
+    chances = np.full((num_moves, num_moves), slip / num_moves)
+    chances += (1 - slip) * np.eye(num_moves)
+    probabilities = np.broadcast_to(chances, (len(places), num_moves, num_moves)).copy()
+    for slot in range(1, num_moves):  # moves that end alike share the first's slot
+        alike = targets[:, slot, None] == targets[:, :slot]
+        first = np.where(alike.any(axis=1), alike.argmax(axis=1), slot)
+        moved = first < slot
+        probabilities[moved, :, first[moved]] += probabilities[moved, :, slot]
+        probabilities[moved, :, slot] = 0.0
+    lists = np.broadcast_to(targets[:, None, :], probabilities.shape)
+    return Successors(lists[None], probabilities[None])
+
+
+def _reachable_thresholds(cmdp: CMDP, tightness: float) -> np.ndarray:
+    """V_u of a mixture of the reward's policy and the safest one, which is thus feasible."""
+    fastest = np.eye(1 + cmdp.num_constraints)[0]
+    values = greedy_values(cmdp, np.stack([fastest, 1.0 - fastest]))[:, 1:]
+    return (1 - tightness) * values[0] + tightness * values[1]

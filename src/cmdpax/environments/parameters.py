@@ -1,0 +1,36 @@
+"""Checks of the environments' parameters, each with a sentence."""
+
+import math
+from typing import Any
+
+from cmdpax.errors import ParameterError
+
+
+def count(name: str, value: Any, minimum: int = 1) -> int:
+    """A whole number that is at least `minimum`."""
+    if isinstance(value, bool | str) or not hasattr(value, "__index__") or value < minimum:
+        raise ParameterError(
+            f"{name} is {value!r}, it must be a whole number of at least {minimum}."
+        )
+    return int(value)
+
+
+def number(name: str, value: Any, minimum: float = -math.inf, maximum: float = math.inf) -> float:
+    """A finite number between `minimum` and `maximum`."""
+    try:
+        if isinstance(value, bool | str):
+            raise TypeError
+        result = float(value)
+        if math.isfinite(result) and minimum <= result <= maximum:
+            return result
+    except (TypeError, ValueError):
+        pass
+    bounds = f"{minimum:g} and {maximum:g}".replace("inf", "infinity")
+    raise ParameterError(f"{name} is {value!r}, it must be a number between {bounds}.")
+
+
+def flag(name: str, value: Any) -> bool:
+    """True or false."""
+    if not isinstance(value, bool):
+        raise ParameterError(f"{name} is {value!r}, it must be true or false.")
+    return value

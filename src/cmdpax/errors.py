@@ -1,0 +1,56 @@
+"""The errors that cmdpax raises.
+
+    CmdpaxError
+    ├── ModelError         arrays that do not describe a CMDP, or a policy
+    ├── ParameterError     an argument that is out of range or has an unknown name
+    ├── FileError          a file that cannot be read or written
+    └── InfeasibleError    no policy meets the constraints
+
+Every message is one sentence (or two) that names the thing, the value and the fix.
+"""
+
+import difflib
+from collections.abc import Iterable
+
+
+class CmdpaxError(Exception):
+    """Base class of everything that cmdpax raises on purpose."""
+
+
+class ModelError(CmdpaxError, ValueError):
+    """Arrays that do not describe a CMDP, or a policy of one."""
+
+
+class ParameterError(CmdpaxError, ValueError):
+    """An argument that is out of range, or a name that does not exist."""
+
+
+class FileError(CmdpaxError, OSError):
+    """A file that cannot be read or written."""
+
+
+class InfeasibleError(CmdpaxError):
+    """No policy meets the constraints.
+
+    Attributes:
+        slater_gap: Ξ = max_π min_i (V_{u_i}^π - c_i), here negative.
+        worst_constraint: the index i that limits Ξ.
+    """
+
+    def __init__(self, slater_gap: float, worst_constraint: int) -> None:
+        """Compose the sentence from the gap and the constraint that limits it."""
+        self.slater_gap = slater_gap
+        self.worst_constraint = worst_constraint
+        super().__init__(
+            f"the CMDP is infeasible: every policy misses some threshold by at least "
+            f"{-slater_gap:.6g} (Slater gap {slater_gap:.6g}), constraint "
+            f"{worst_constraint} being the worst; lower thresholds[{worst_constraint}]."
+        )
+
+
+def nearest_name(name: str, known: Iterable[str]) -> str:
+    """A hint for an unknown name: the nearest one, and all of them."""
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    return f"{hint}known: {', '.join(names) if names else 'none'}"

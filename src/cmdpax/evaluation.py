@@ -1,0 +1,116 @@
+"""Values and occupancies of a policy in a known CMDP.
+
+Backward, for any signal z (the rewards, a constraint, a Lagrangian), with V_{H+1} = 0:
+
+    Q_h(s, a) = z_h(s, a) + Σ_t p_h(t | s, a) V_{h+1}(t),    V_h(s) = Σ_a π_h(a | s) Q_h(s, a).
+
+Forward, the occupancy d_h(s, a) = P[s_h = s, a_h = a]:
+
+    Σ_a d_1(s, a) = μ(s),    Σ_a d_{h+1}(t, a) = Σ_{s,a} d_h(s, a) p_h(t | s, a),
+
+with which V_z^π = ⟨d, z⟩. The occupancy sums to 1 at every step, to H in all.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from cmdpax.model import CMDP, ArrayLike
+from cmdpax.precision import in_double_precision, to_numpy
+from cmdpax.transitions import at_step, choose, pick_step, push
+from cmdpax.validation import validate, validate_policy
+
+
+class Evaluation(NamedTuple):
+    """What a policy achieves.
+
+    Attributes:
+        value: V_r^π.
+        constraint_values: V_u^π, `[I]`.
+        occupancy: d_h(s, a), `[H, S, A]`; sums to 1 at every step.
+    """
+
+    value: float
+    constraint_values: np.ndarray
+    occupancy: np.ndarray
+
+
+@in_double_precision
+def evaluate(cmdp: CMDP, policy: ArrayLike) -> Evaluation:
+    """The exact value, constraint values and occupancy of a policy.
+
+    Args:
+        cmdp: the model.
+        policy: π_h(a | s), `[H, S, A]`, or `[1, S, A]` for a stationary one.
+
+    Example:
+        >>> import cmdpax
+        >>> cmdp = cmdpax.environments.make("bandit")
+        >>> result = cmdpax.evaluate(cmdp, [[[0.5, 0.5, 0.0]]])
+        >>> round(result.value, 12), result.constraint_values.round(12).tolist()
+        (0.6, [0.5])
+    """
+    checked = validate_policy(validate(cmdp), policy)
+    values, mass = to_numpy(evaluate_policy(cmdp, checked))
+    return Evaluation(float(values[0]), values[1:], mass)
+
+
+@jax.jit
+def evaluate_policy(
+    cmdp: CMDP, policy: Float[Array, "H S A"]
+) -> tuple[Float[Array, " J"], Float[Array, "H S A"]]:
+    """(V_r, V_u) and the occupancy of a policy."""
+    mass = occupancy(cmdp, policy)
+    return occupancy_values(cmdp, mass), mass
+
+
+def signals_at(cmdp: CMDP, step: Array | int) -> Float[Array, "J S A"]:
+    """r_h and u_{i,h} of one step, stacked: signal 0 is the reward."""
+    rewards = pick_step(cmdp.rewards, step)
+    constraints = pick_step(jnp.swapaxes(cmdp.constraint_rewards, 0, 1), step)
+    return jnp.concatenate([rewards[None], constraints])
+
+
+def occupancy(cmdp: CMDP, policy: Float[Array, "H S A"]) -> Float[Array, "H S A"]:
+    """Occupancy d_h(s, a) of a policy, forward in time."""
+
+    def step(
+        state_mass: Float[Array, " S"], at: tuple[Array, Array]
+    ) -> tuple[Float[Array, " S"], Float[Array, "S A"]]:
+        index, decision = at
+        mass = state_mass[:, None] * decision
+        return push(at_step(cmdp.transitions, index), mass, cmdp.num_states), mass
+
+    _, result = jax.lax.scan(step, cmdp.initial, (jnp.arange(cmdp.horizon), policy))
+    return result
+
+
+def state_occupancy(cmdp: CMDP, actions: Int[Array, "H S"]) -> Float[Array, "H S"]:
+    """P[s_h = s] under a deterministic policy."""
+
+    def step(
+        state_mass: Float[Array, " S"], at: tuple[Array, Int[Array, " S"]]
+    ) -> tuple[Float[Array, " S"], Float[Array, " S"]]:
+        index, action = at
+        chosen = choose(at_step(cmdp.transitions, index), action)
+        return push(chosen, state_mass[:, None], cmdp.num_states), state_mass
+
+    _, result = jax.lax.scan(step, cmdp.initial, (jnp.arange(cmdp.horizon), actions))
+    return result
+
+
+def occupancy_values(cmdp: CMDP, mass: Float[Array, "H S A"]) -> Float[Array, " J"]:
+    """(⟨d, r⟩, ⟨d, u⟩): the values of an occupancy."""
+
+    def add(
+        total: Float[Array, " J"], at: tuple[Array, Float[Array, "S A"]]
+    ) -> tuple[Float[Array, " J"], None]:
+        index, step_mass = at
+        return total + jnp.tensordot(signals_at(cmdp, index), step_mass, axes=2), None
+
+    start = jnp.zeros(1 + cmdp.num_constraints, mass.dtype)
+    total, _ = jax.lax.scan(add, start, (jnp.arange(cmdp.horizon), mass))
+    return total

@@ -1,0 +1,14 @@
+"""Exact planning in a known CMDP."""
+
+from cmdpax.planning.saddle_point import RegularizedSolution, solve_regularized
+from cmdpax.planning.solution import METHODS, SlaterGap, Solution, slater_gap, solve
+
+__all__ = [
+    "METHODS",
+    "RegularizedSolution",
+    "SlaterGap",
+    "Solution",
+    "slater_gap",
+    "solve",
+    "solve_regularized",
+]

@@ -1,0 +1,148 @@
+"""Exact planning by column generation (Dantzig and Wolfe, 1960).
+
+The values (V_r, V_u) that policies reach form a polytope whose vertices are deterministic
+policies. So the CMDP is a linear program over mixtures of deterministic policies, with I + 1 rows
+and far too many columns, and columns are made when they are needed:
+
+1. *master*: the best mixture of the columns so far; its duals are multipliers λ;
+2. *pricing*: the best policy for r + λᵀu, by one backward induction, is the column that promises
+   most, and its value bounds the optimum from above for any λ ≥ 0 (weak duality):
+
+       V_r^{π*} ≤ D(λ) = max_π V_{r + λᵀu}^π - λᵀc;
+
+3. stop when the smallest bound seen meets the master's value: the difference is the certified
+   gap. It never rises, and it is the truth whenever the loop stops.
+
+The master's duals jump while it has few columns. Each round therefore prices a batch of points on
+the segment from the λ of the best bound to the master's λ (in-out separation: Wentges, 1997), in
+one batched backward induction; the master's own λ is always among them, which keeps the method
+finite. The Slater gap Ξ = max_π min_i (V_{u_i}^π - c_i) is the same with the smallest slack as the
+objective and λ on the simplex; it comes first, until some mixture is feasible.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cmdpax.model import CMDP
+from cmdpax.planning.dynamic_program import greedy_plans
+from cmdpax.planning.master import Master, MasterSolution
+
+Progress = Callable[[int, float], None]
+"""Called with the number of columns and the gap (infinite while nothing is feasible)."""
+
+FEASIBILITY_TOLERANCE = 1e-9
+"""A CMDP is infeasible when its Slater gap is below minus this."""
+
+_SEGMENT = np.array([1.0, 0.6, 0.3, 0.1])  # from the best λ (0) to the master's (1)
+_PATIENCE = 100  # rounds without progress before giving up
+
+
+class Column(NamedTuple):
+    """A deterministic policy: its values, and the pricing call that made it.
+
+    The policy itself, `[H, S]`, is not stored: the same call makes it again, bit for bit.
+    """
+
+    signal_values: np.ndarray  # (V_r, V_u)
+    batch: np.ndarray  # weights of the pricing call, [B, 1 + I]
+    row: int  # its place in that batch
+
+
+class Outcome(NamedTuple):
+    """Where column generation stopped."""
+
+    master: MasterSolution
+    bound: float  # the best dual bound
+    multipliers: np.ndarray  # the λ of that bound
+
+
+class Generator:
+    """The columns of one CMDP and the loop that adds to them."""
+
+    def __init__(self, cmdp: CMDP, progress: Progress | None, max_columns: int) -> None:
+        """Start with the policies that maximise the reward and each constraint."""
+        self.cmdp = cmdp
+        self.device_cmdp = jax.device_put(cmdp)
+        self.columns: list[Column] = []
+        self._known: set[bytes] = set()
+        self._max_columns = max_columns
+        self._progress = progress or (lambda num_columns, gap: None)
+        self._master = Master(signal_scales(cmdp))
+        self._price(np.eye(1 + cmdp.num_constraints))
+
+    def maximise_slack(self, tolerance: float, goal: float) -> Outcome:
+        """Raise the smallest slack to its maximum Ξ, or until it reaches the goal."""
+        self._master.maximise_slack()
+        num_constraints = self.cmdp.num_constraints
+        centre = np.full(num_constraints, 1.0 / num_constraints)
+        return self._generate(0.0, centre, tolerance, goal)
+
+    def maximise_reward(self, tolerance: float, relaxation: float) -> Outcome:
+        """Solve the CMDP, given columns of which some mixture is feasible."""
+        self._master.maximise_reward(relaxation)
+        centre = np.zeros(self.cmdp.num_constraints)
+        return self._generate(1.0, centre, tolerance, np.inf)
+
+    def _generate(
+        self, reward_weight: float, centre: np.ndarray, tolerance: float, goal: float
+    ) -> Outcome:
+        """Alternate master and pricing until the bound meets the value."""
+        bound, best_gap, idle = np.inf, np.inf, 0
+        while True:
+            master = self._solve_master()
+            gap = bound - master.value
+            idle = 0 if gap < best_gap - 1e-3 * tolerance else idle + 1
+            best_gap = min(gap, best_gap)
+            self._progress(len(self.columns), gap if reward_weight else np.inf)
+            if master.value >= goal or gap <= tolerance or idle > _PATIENCE:
+                return Outcome(master, bound, centre)
+            points = centre + _SEGMENT[:, None] * (master.multipliers - centre)
+            weights = np.insert(points, 0, reward_weight, axis=1)
+            values, num_new = self._price(weights)
+            bounds = np.sum(weights * values, axis=1) - points @ self.cmdp.thresholds
+            if bounds.min() < bound:
+                bound, centre = float(bounds.min()), points[bounds.argmin()]
+            if num_new == 0 or len(self.columns) >= self._max_columns:
+                return Outcome(master, bound, centre)
+
+    def _solve_master(self) -> MasterSolution:
+        master = self._master.solve()
+        if master is None:
+            raise RuntimeError("HiGHS could not solve the master problem.")
+        return master
+
+    def _price(self, weights: np.ndarray) -> tuple[np.ndarray, int]:
+        """Plan for each row of weights; returns their values and how many were new."""
+        size, num_before, values = len(_SEGMENT), len(self.columns), []
+        for start in range(0, len(weights), size):
+            batch = np.resize(weights[start : start + size], (size, weights.shape[1]))
+            plan = greedy_plans(self.device_cmdp, jnp.asarray(batch))
+            values.append(np.asarray(plan.signal_values))
+            for row, column in enumerate(values[-1]):
+                if column.tobytes() not in self._known:
+                    self._known.add(column.tobytes())
+                    self.columns.append(Column(column, batch, row))
+                    self._master.add(column[0], column[1:] - self.cmdp.thresholds)
+        every_value = np.concatenate(values)[: len(weights)]
+        return every_value, len(self.columns) - num_before
+
+
+def signal_scales(cmdp: CMDP) -> np.ndarray:
+    """The magnitude of a step's reward and of each constraint reward, `[1 + I]`."""
+    magnitudes = np.abs(cmdp.constraint_rewards).max(axis=(1, 2, 3), initial=0.0)
+    scales = np.concatenate([[np.abs(cmdp.rewards).max()], magnitudes])
+    return np.where(scales > 0, scales, 1.0)
+
+
+def limiting_constraint(
+    slack: MasterSolution, columns: list[Column], thresholds: np.ndarray
+) -> int:
+    """The constraint that limits Ξ: of the smallest slacks, the largest multiplier."""
+    values = np.array([column.signal_values[1:] for column in columns])
+    slacks = slack.weights @ values[: len(slack.weights)] - thresholds
+    binding = slacks <= slacks.min() + FEASIBILITY_TOLERANCE
+    return int(np.argmax(np.where(binding, slack.multipliers, -1.0)))

@@ -1,0 +1,120 @@
+"""Backward induction: greedy, and soft (entropy-regularized).
+
+Both plan for the signal z = w_0 r + Σ_i w_i u_i, where w = (1, λ) is the Lagrangian's reward and
+w = (0, λ) the one that looks for feasibility. With V_{H+1} = 0, backward in h:
+
+* greedy: Q_h = z_h + p_h V_{h+1},  V_h(s) = max_a Q_h(s, a);
+* soft:   Q_h = z_h + p_h V_{h+1},  V_h(s) = τ log Σ_a exp(Q_h(s, a)/τ),  π_h = softmax(Q_h/τ),
+  the maximum of V_z^π + τ·entropy over policies.
+
+Along the way both carry the values of every single signal under the policy that is being built,
+W_h(s) = (V_r, V_{u_1}, …), so that one backward pass plans *and* evaluates. In the greedy case
+V = W w, hence only W is carried.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from cmdpax.evaluation import signals_at
+from cmdpax.model import CMDP
+from cmdpax.precision import in_double_precision
+from cmdpax.transitions import at_step, backup, choose
+
+
+def _greedy_step(
+    cmdp: CMDP, weights: Float[Array, " J"], values: Float[Array, "S J"], step: Array
+) -> tuple[Float[Array, "S J"], Int[Array, " S"]]:
+    """One step of greedy planning: the values W_h and the maximising actions."""
+    signals = signals_at(cmdp, step)
+    transitions = at_step(cmdp.transitions, step)
+    q_values = jnp.tensordot(weights, signals, axes=1)
+    q_values = q_values + backup(transitions, values @ weights)
+    actions = jnp.argmax(q_values, axis=-1).astype(jnp.int32)
+    gained = jnp.take_along_axis(signals, actions[None, :, None], axis=2)[:, :, 0].T
+    return gained + backup(choose(transitions, actions), values)[:, 0], actions
+
+
+def _no_values(cmdp: CMDP) -> Float[Array, "S J"]:
+    return jnp.zeros((cmdp.num_states, 1 + cmdp.num_constraints), cmdp.rewards.dtype)
+
+
+class GreedyPlan(NamedTuple):
+    """A deterministic policy that maximises w_0 V_r + Σ_i w_i V_{u_i}.
+
+    Attributes:
+        signal_values: its (V_r, V_u).
+        actions: the maximising actions, the lowest index where they tie.
+    """
+
+    signal_values: Float[Array, " J"]
+    actions: Int[Array, "H S"]
+
+
+def greedy_plan(cmdp: CMDP, weights: Float[Array, " J"]) -> GreedyPlan:
+    """Greedy backward induction; planning and evaluation in one pass."""
+    kind = jnp.uint8 if cmdp.num_actions <= 256 else jnp.int32  # [H, S] can be large
+
+    def step(
+        values: Float[Array, "S J"], index: Array
+    ) -> tuple[Float[Array, "S J"], Int[Array, " S"]]:
+        values, actions = _greedy_step(cmdp, weights, values, index)
+        return values, actions.astype(kind)
+
+    values, actions = jax.lax.scan(step, _no_values(cmdp), jnp.arange(cmdp.horizon), reverse=True)
+    return GreedyPlan(cmdp.initial @ values, actions)
+
+
+@jax.jit
+def greedy_plans(cmdp: CMDP, weights: Float[Array, "B J"]) -> GreedyPlan:
+    """Greedy plans for a batch of weights."""
+    return jax.vmap(greedy_plan, in_axes=(None, 0))(cmdp, weights)
+
+
+@in_double_precision
+def greedy_values(cmdp: CMDP, weights: np.ndarray) -> np.ndarray:
+    """(V_r, V_u), `[B, 1 + I]`, of the greedy policies for a batch of weights."""
+    return np.asarray(greedy_plans(cmdp, jnp.asarray(weights)).signal_values)
+
+
+class SoftPlan(NamedTuple):
+    """The optimum of V_z^π + τ·entropy.
+
+    Attributes:
+        value: the regularized optimum, Σ_s μ(s) V_1(s).
+        signal_values: (V_r, V_u) of the policy, without the entropy.
+        log_policy: log π, `[H, S, A]`.
+    """
+
+    value: Float[Array, ""]
+    signal_values: Float[Array, " J"]
+    log_policy: Float[Array, "H S A"]
+
+
+def soft_plan(
+    cmdp: CMDP, weights: Float[Array, " J"], regularization: Float[Array, ""]
+) -> SoftPlan:
+    """Soft backward induction at temperature τ > 0."""
+
+    def step(
+        carry: tuple[Float[Array, " S"], Float[Array, "S J"]], index: Array
+    ) -> tuple[tuple[Array, Array], Float[Array, "S A"]]:
+        soft_values, values = carry
+        signals = signals_at(cmdp, index)
+        transitions = at_step(cmdp.transitions, index)
+        q_values = jnp.tensordot(weights, signals, axes=1)
+        q_values = q_values + backup(transitions, soft_values)
+        log_policy = jax.nn.log_softmax(q_values / regularization, axis=-1)
+        soft_values = regularization * jax.nn.logsumexp(q_values / regularization, axis=-1)
+        signal_q = jnp.moveaxis(signals, 0, -1) + backup(transitions, values)
+        values = jnp.einsum("sa,sai->si", jnp.exp(log_policy), signal_q)
+        return (soft_values, values), log_policy
+
+    start = (jnp.zeros(cmdp.num_states, cmdp.rewards.dtype), _no_values(cmdp))
+    (soft_values, values), log_policy = jax.lax.scan(
+        step, start, jnp.arange(cmdp.horizon), reverse=True
+    )
+    return SoftPlan(jnp.dot(cmdp.initial, soft_values), cmdp.initial @ values, log_policy)

@@ -1,0 +1,184 @@
+"""The saddle point of the regularized Lagrangian, Eq. (5).
+
+With entropy in the policy and a square in the multipliers,
+
+    L_τ(π, λ) = V_r^π + τ·entropy(π) + λᵀ(V_u^π - c) + τ/2 ‖λ‖²,
+
+maximised over π and minimised over λ ∈ [0, λ_max]^I, has one saddle point (π*_τ, λ*_τ). The inner
+maximum is soft backward induction, so what is left is a smooth, τ-strongly convex function of I
+numbers on a box,
+
+    D_τ(λ) = softDP_τ(r + λᵀu) - λᵀc + τ/2 ‖λ‖²,    ∇D_τ(λ) = V_u^{π_λ} - c + τλ,
+
+minimised by L-BFGS-B, then by projected Newton steps down to rounding (the policy's error is that
+of λ divided by τ, so L-BFGS's 1e-8 would not do). The Hessian is the derivative of V_u^{π_λ} by λ.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from cmdpax.errors import ParameterError
+from cmdpax.model import CMDP
+from cmdpax.planning.dynamic_program import SoftPlan, soft_plan
+from cmdpax.precision import in_double_precision
+from cmdpax.validation import validate
+
+_MAX_NEWTON_STEPS = 50
+
+
+class RegularizedSolution(NamedTuple):
+    """The saddle point of the regularized Lagrangian.
+
+    Attributes:
+        value: L_τ(π*_τ, λ*_τ), the value of the regularized Lagrangian.
+        policy: π*_τ, `[H, S, A]`.
+        multipliers: λ*_τ, `[I]`.
+        log_policy: log π*_τ, exact where the policy underflows.
+        constraint_values: V_u of π*_τ, `[I]`.
+        residual: largest entry of λ - clip(λ - ∇D_τ(λ)): 0 at the saddle.
+    """
+
+    value: float
+    policy: np.ndarray
+    multipliers: np.ndarray
+    log_policy: np.ndarray
+    constraint_values: np.ndarray
+    residual: float
+
+
+@in_double_precision
+def solve_regularized(
+    cmdp: CMDP, regularization: float, max_multiplier: float = 6.0
+) -> RegularizedSolution:
+    """The regularized saddle point (π*_τ, λ*_τ) on [0, λ_max]^I.
+
+    It exists for every CMDP, feasible or not, since the multipliers are bounded.
+
+    Args:
+        cmdp: the model; any finite rewards.
+        regularization: τ > 0.
+        max_multiplier: λ_max > 0.
+
+    Example:
+        >>> import cmdpax
+        >>> saddle = cmdpax.solve_regularized(
+        ...     cmdpax.environments.make("bandit"), regularization=0.05, max_multiplier=6.0)
+        >>> saddle.multipliers.round(6).tolist()
+        [0.941471]
+    """
+    validate(cmdp)
+    for name, number in (
+        ("regularization", regularization),
+        ("max_multiplier", max_multiplier),
+    ):
+        if not (np.isfinite(number) and number > 0):
+            raise ParameterError(f"{name} is {number}, it must be a positive number.")
+    dual = _Dual(cmdp, float(regularization))
+    multipliers = np.zeros(cmdp.num_constraints)
+    if cmdp.num_constraints:
+        multipliers = _quasi_newton(dual, multipliers, float(max_multiplier))
+        multipliers = _newton(dual, multipliers, float(max_multiplier))
+    value, gradient, plan = dual(multipliers)
+    step = np.clip(multipliers - gradient, 0.0, max_multiplier)
+    return RegularizedSolution(
+        value=value,
+        policy=np.exp(plan.log_policy),
+        multipliers=multipliers,
+        log_policy=np.asarray(plan.log_policy),
+        constraint_values=np.asarray(plan.signal_values)[1:],
+        residual=float(np.abs(multipliers - step).max(initial=0.0)),
+    )
+
+
+class _Dual:
+    """D_τ with its gradient and Hessian, on NumPy arrays."""
+
+    def __init__(self, cmdp: CMDP, regularization: float) -> None:
+        self._cmdp = jax.device_put(cmdp)
+        self._thresholds = cmdp.thresholds
+        self._regularization = regularization
+
+    def __call__(self, multipliers: np.ndarray) -> tuple[float, np.ndarray, SoftPlan]:
+        tau = self._regularization
+        plan = _plan(self._cmdp, jnp.asarray(multipliers), jnp.asarray(tau))
+        value = float(plan.value) - multipliers @ self._thresholds
+        value = value + tau / 2 * multipliers @ multipliers
+        # Danskin: the derivative of the inner maximum is V_u of its maximiser.
+        constraint_values = np.asarray(plan.signal_values)[1:]
+        gradient = constraint_values - self._thresholds + tau * multipliers
+        return float(value), gradient, plan
+
+    def hessian(self, multipliers: np.ndarray) -> np.ndarray:
+        tau = self._regularization
+        slope = _slope(self._cmdp, jnp.asarray(multipliers), jnp.asarray(tau))
+        slope = np.asarray(slope)
+        return (slope + slope.T) / 2 + tau * np.eye(len(multipliers))
+
+
+@jax.jit
+def _plan(
+    cmdp: CMDP, multipliers: Float[Array, " I"], regularization: Float[Array, ""]
+) -> SoftPlan:
+    weights = jnp.concatenate([jnp.ones(1, multipliers.dtype), multipliers])
+    return soft_plan(cmdp, weights, regularization)
+
+
+@jax.jit
+def _slope(
+    cmdp: CMDP, multipliers: Float[Array, " I"], regularization: Float[Array, ""]
+) -> Float[Array, "I I"]:
+    """∂V_u^{π_λ} / ∂λ."""
+
+    def constraint_values(point: Float[Array, " I"]) -> Float[Array, " I"]:
+        return _plan(cmdp, point, regularization).signal_values[1:]
+
+    return jax.jacfwd(constraint_values)(multipliers)
+
+
+def _quasi_newton(dual: _Dual, multipliers: np.ndarray, max_multiplier: float) -> np.ndarray:
+    """L-BFGS-B: near the minimum from anywhere."""
+    import scipy.optimize
+
+    result = scipy.optimize.minimize(
+        lambda point: dual(point)[:2],
+        multipliers,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0.0, max_multiplier)] * len(multipliers),
+        options={"ftol": 0.0, "gtol": 1e-10, "maxiter": 500},
+    )
+    return np.clip(result.x, 0.0, max_multiplier)
+
+
+def _newton(dual: _Dual, multipliers: np.ndarray, max_multiplier: float) -> np.ndarray:
+    """Projected Newton steps on the free multipliers, until they stop improving."""
+
+    def residual(point: np.ndarray, gradient: np.ndarray) -> float:
+        return float(np.abs(point - np.clip(point - gradient, 0.0, max_multiplier)).max())
+
+    _, gradient, _ = dual(multipliers)
+    error = residual(multipliers, gradient)
+    for _ in range(_MAX_NEWTON_STEPS):
+        pinned = ((multipliers <= 0.0) & (gradient > 0)) | (
+            (multipliers >= max_multiplier) & (gradient < 0)
+        )
+        free = np.flatnonzero(~pinned)
+        step = np.zeros_like(multipliers)
+        hessian = dual.hessian(multipliers)[np.ix_(free, free)]
+        step[free] = -np.linalg.solve(hessian, gradient[free])
+        improved = False
+        for length in 0.5 ** np.arange(30):
+            trial = np.clip(multipliers + length * step, 0.0, max_multiplier)
+            _, trial_gradient, _ = dual(trial)
+            trial_error = residual(trial, trial_gradient)
+            if trial_error < error:
+                multipliers, gradient, error = trial, trial_gradient, trial_error
+                improved = True
+                break
+        if not improved or error == 0.0:
+            break
+    return multipliers

@@ -1,0 +1,34 @@
+"""Double precision where the numbers are made, without touching JAX's configuration.
+
+JAX computes in single precision unless told otherwise, and its switch is global or, as a
+context, local to a thread. A float64 JAX array that leaves the context silently becomes
+float32 at its next use, so arrays of this library leave it as NumPy arrays.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+import jax
+import numpy as np
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+def in_double_precision(
+    function: Callable[Parameters, Result],
+) -> Callable[Parameters, Result]:
+    """Run a function with JAX's 64-bit types enabled in this thread, for this call only."""
+
+    @functools.wraps(function)
+    def wrapped(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        with jax.enable_x64(True):
+            return function(*args, **kwargs)
+
+    return wrapped
+
+
+def to_numpy(tree: Result) -> Result:
+    """The same tree with every JAX array turned into a NumPy array."""
+    return jax.tree.map(np.asarray, tree)

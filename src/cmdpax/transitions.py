@@ -1,0 +1,107 @@
+"""Transition probabilities in two storages, behind the same few operations.
+
+* **dense**: an array `p [H, S, A, S]` with `p[h, s, a, t] = p_h(t | s, a)`;
+* **successor lists**: `Successors(successors, probabilities)`, both `[H, S, A, N]`: slot n of
+  (h, s, a) leads to state `successors[h, s, a, n]` with `probabilities[h, s, a, n]`. Unused slots
+  have probability 0.
+
+The leading axis may be 1: the same transitions at every step. Everything else in the library
+goes through the operations below, each on the transitions of *one* step (`at_step`), and never
+turns a list into a matrix:
+
+* `backup`:  (p V)(s, a) = Σ_t p(t | s, a) V(t), the expectation of the next value;
+* `push`:    (d p)(t) = Σ_{s,a} d(s, a) p(t | s, a), its transpose: where mass goes;
+* `sample`:  t ~ p(· | s, a).
+
+`choose` keeps one action per state, so that a deterministic policy costs one row per state.
+"""
+
+from typing import Any, NamedTuple, TypeAlias
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, Key
+
+
+class Successors(NamedTuple):
+    """Transition probabilities as lists of successors.
+
+    Attributes:
+        successors: `[H, S, A, N]` (or `[1, S, A, N]`), integers: the states that may follow.
+        probabilities: the same shape: their probabilities; 0 marks an unused slot.
+    """
+
+    successors: Any
+    probabilities: Any
+
+
+Transitions: TypeAlias = Array | Successors
+"""Dense `[H, S, A, S]`, or successor lists; `H` may be 1."""
+
+_MAX_UNROLLED_SLOTS = 16
+
+
+def pick_step(array: Array, step: Array | int) -> Array:
+    """Entry `step` of an array whose leading axis is the horizon, or 1 (stationary)."""
+    return jnp.asarray(array)[0 if array.shape[0] == 1 else step]
+
+
+def at_step(transitions: Transitions, step: Array | int) -> Transitions:
+    """The transitions of one step: dense `[S, A, S]`, or lists `[S, A, N]`."""
+    return jax.tree.map(lambda array: pick_step(array, step), transitions)
+
+
+def choose(transitions: Transitions, actions: Int[Array, " S"]) -> Transitions:
+    """Transitions of one step where action `actions[s]` is the only one: `[S, 1, ·]`."""
+    index = actions[:, None, None].astype(jnp.int32)
+    return jax.tree.map(lambda array: jnp.take_along_axis(array, index, axis=1), transitions)
+
+
+def backup(
+    transitions: Transitions, values: Float[Array, " S *signals"]
+) -> Float[Array, " S A *signals"]:
+    """Expected next values, (p V)(s, a) = Σ_t p(t | s, a) V(t), of one or several signals."""
+    if not isinstance(transitions, Successors):
+        return jnp.tensordot(transitions, values, axes=1)
+    lists, probabilities = transitions
+    weights = jnp.expand_dims(probabilities, tuple(range(3, 2 + values.ndim)))
+    if lists.shape[-1] > _MAX_UNROLLED_SLOTS:
+        return jnp.sum(weights * values[lists], axis=2)
+    # Slot by slot: the gathered [S, A, N, …] is never stored.
+    total = weights[:, :, 0] * values[lists[:, :, 0]]
+    for slot in range(1, lists.shape[-1]):
+        total = total + weights[:, :, slot] * values[lists[:, :, slot]]
+    return total
+
+
+def push(
+    transitions: Transitions, mass: Float[Array, "S A"], num_states: int
+) -> Float[Array, " T"]:
+    """Where the mass goes in one step: (d p)(t) = Σ_{s,a} d(s, a) p(t | s, a)."""
+    if not isinstance(transitions, Successors):
+        return jnp.tensordot(mass, transitions, axes=2)
+    flow = mass[:, :, None] * transitions.probabilities
+    return jnp.zeros(num_states, flow.dtype).at[transitions.successors].add(flow)
+
+
+def sample(
+    key: Key[Array, ""],
+    transitions: Transitions,
+    state: Int[Array, ""],
+    action: Int[Array, ""],
+) -> Int[Array, ""]:
+    """Draw the next state t ~ p(· | state, action); consumes the key."""
+    if isinstance(transitions, Successors):
+        slot = _sample_index(key, transitions.probabilities[state, action])
+        return transitions.successors[state, action, slot].astype(jnp.int32)
+    return _sample_index(key, transitions[state, action])
+
+
+def _sample_index(key: Key[Array, ""], probabilities: Float[Array, " N"]) -> Int[Array, ""]:
+    """Inverse transform: the first index whose cumulative probability exceeds a uniform."""
+    cumulative = jnp.cumsum(probabilities)
+    total = cumulative[-1]
+    uniform = jax.random.uniform(key, dtype=probabilities.dtype) * total
+    # Rounding may lift the product to the total itself, past the last possible outcome.
+    uniform = jnp.minimum(uniform, jnp.nextafter(total, jnp.zeros_like(total)))
+    return jnp.sum(cumulative <= uniform, dtype=jnp.int32)

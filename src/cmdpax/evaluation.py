@@ -16,7 +16,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Integer
 
 from cmdpax.model import CMDP, ArrayLike
 from cmdpax.precision import in_double_precision, to_numpy
@@ -46,7 +46,7 @@ def evaluate(cmdp: CMDP, policy: ArrayLike) -> Evaluation:
         cmdp: the model.
         policy: π_h(a | s), `[H, S, A]`, or `[1, S, A]` for a stationary one.
 
-    Example:
+    Examples:
         >>> import cmdpax
         >>> cmdp = cmdpax.environments.make("bandit")
         >>> result = cmdpax.evaluate(cmdp, [[[0.5, 0.5, 0.0]]])
@@ -88,11 +88,11 @@ def occupancy(cmdp: CMDP, policy: Float[Array, "H S A"]) -> Float[Array, "H S A"
     return result
 
 
-def state_occupancy(cmdp: CMDP, actions: Int[Array, "H S"]) -> Float[Array, "H S"]:
+def state_occupancy(cmdp: CMDP, actions: Integer[Array, "H S"]) -> Float[Array, "H S"]:
     """P[s_h = s] under a deterministic policy."""
 
     def step(
-        state_mass: Float[Array, " S"], at: tuple[Array, Int[Array, " S"]]
+        state_mass: Float[Array, " S"], at: tuple[Array, Integer[Array, " S"]]
     ) -> tuple[Float[Array, " S"], Float[Array, " S"]]:
         index, action = at
         chosen = choose(at_step(cmdp.transitions, index), action)

@@ -51,7 +51,7 @@ def load(path: str | os.PathLike[str]) -> CMDP:
 def save(cmdp: CMDP, path: str | os.PathLike[str]) -> None:
     """Write a CMDP to a `.npz` or `.json` file; an existing file is replaced whole.
 
-    Example:
+    Examples:
         >>> import cmdpax, os, tempfile
         >>> cmdp = cmdpax.environments.make("ring")
         >>> path = os.path.join(tempfile.mkdtemp(), "ring.json")

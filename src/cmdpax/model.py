@@ -51,7 +51,7 @@ class CMDP:
         horizon: H; None takes the largest leading axis. Transitions, rewards and constraint
             rewards may each have 1 in place of H: the same at every step.
 
-    Example:
+    Examples:
         >>> import cmdpax
         >>> cmdp = cmdpax.CMDP(
         ...     transitions=[[[[1.0], [1.0], [1.0]]]],
@@ -199,7 +199,7 @@ def from_costs(
         initial: μ, `[S]`.
         horizon: H, as for `CMDP`.
 
-    Example:
+    Examples:
         >>> import cmdpax
         >>> cmdp = cmdpax.from_costs(
         ...     transitions=[[[[1.0], [1.0]]]], rewards=[[[1.0, 0.0]]],

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Float, Integer, Key
 
 
 class Successors(NamedTuple):
@@ -51,7 +51,7 @@ def at_step(transitions: Transitions, step: Array | int) -> Transitions:
     return jax.tree.map(lambda array: pick_step(array, step), transitions)
 
 
-def choose(transitions: Transitions, actions: Int[Array, " S"]) -> Transitions:
+def choose(transitions: Transitions, actions: Integer[Array, " S"]) -> Transitions:
     """Transitions of one step where action `actions[s]` is the only one: `[S, 1, ·]`."""
     index = actions[:, None, None].astype(jnp.int32)
     return jax.tree.map(lambda array: jnp.take_along_axis(array, index, axis=1), transitions)
@@ -87,9 +87,9 @@ def push(
 def sample(
     key: Key[Array, ""],
     transitions: Transitions,
-    state: Int[Array, ""],
-    action: Int[Array, ""],
-) -> Int[Array, ""]:
+    state: Integer[Array, ""],
+    action: Integer[Array, ""],
+) -> Integer[Array, ""]:
     """Draw the next state t ~ p(· | state, action); consumes the key."""
     if isinstance(transitions, Successors):
         slot = _sample_index(key, transitions.probabilities[state, action])
@@ -97,7 +97,7 @@ def sample(
     return _sample_index(key, transitions[state, action])
 
 
-def _sample_index(key: Key[Array, ""], probabilities: Float[Array, " N"]) -> Int[Array, ""]:
+def _sample_index(key: Key[Array, ""], probabilities: Float[Array, " N"]) -> Integer[Array, ""]:
     """Inverse transform: the first index whose cumulative probability exceeds a uniform."""
     cumulative = jnp.cumsum(probabilities)
     total = cumulative[-1]

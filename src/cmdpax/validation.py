@@ -28,7 +28,7 @@ def validate(cmdp: CMDP) -> CMDP:
     Raises:
         ModelError: one sentence with the array, the index, the value and what was expected.
 
-    Example:
+    Examples:
         >>> import cmdpax
         >>> cmdp = cmdpax.environments.make("bandit")
         >>> cmdpax.validate(cmdp.replace(initial=[0.5]))
@@ -168,6 +168,6 @@ def _check_distributions(name: str, array: np.ndarray) -> None:
         )
 
 
-def _first(mask: np.ndarray) -> list[int]:
+def _first(mask: np.ndarray | np.bool) -> list[int]:
     """Index of the first true entry."""
     return [int(i) for i in np.unravel_index(int(np.argmax(mask)), mask.shape)]

@@ -33,7 +33,11 @@ def inspect(file: ModelFile, as_json: AsJson = False) -> None:
     if as_json:
         print_json(facts)
         return
-    results.print(table(str(file), ("", ""), ((key, _cell(value)) for key, value in facts.items())))
+    rows = ((name.replace("_", " "), _cell(value)) for name, value in facts.items())
+    listing = table(str(file), ("", ""), rows)
+    listing.show_header = False
+    listing.columns[1].overflow = "fold"
+    results.print(listing)
 
 
 def solve(
@@ -80,6 +84,9 @@ def solve(
 @contextmanager
 def _progress(task: str) -> Iterator[Any]:
     """A line on standard error with columns and gap, while work is going on."""
+    if not messages.is_terminal:
+        yield None
+        return
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=messages, transient=True) as display:
         line = display.add_task(task)
@@ -178,7 +185,9 @@ def _print_solution(
         ("columns", solution.num_columns),
         ("seconds", f"{seconds:.3f}"),
     ]
-    results.print(table(f"{file}: {cmdp}", ("", ""), facts))
+    listing = table(f"{file}: {cmdp}", ("", ""), facts)
+    listing.show_header = False
+    results.print(listing)
     if cmdp.num_constraints:
         rows = zip(
             range(cmdp.num_constraints),
@@ -194,7 +203,7 @@ def _print_solution(
 
 def _write_policy(out: Path, cmdp: cmdpax.CMDP, solution: cmdpax.Solution) -> None:
     """Policy and values in one .npz, with the fingerprint of the model they belong to."""
-    content = {
+    content: dict[str, Any] = {
         "policy": solution.policy,
         "occupancy": solution.occupancy,
         "multipliers": solution.multipliers,

@@ -46,7 +46,7 @@ _FAMILIES: dict[str, Callable[..., CMDP]] = {
 def names() -> list[str]:
     """The names that `make` knows, sorted.
 
-    Example:
+    Examples:
         >>> import cmdpax
         >>> cmdpax.environments.names()
         ['bandit', 'gridworld', 'inventory', 'queue', 'random', 'ring', 'streaming']
@@ -61,7 +61,7 @@ def make(name: str, **parameters: Any) -> CMDP:
         name: one of `names()`.
         parameters: those of the family's function, all optional.
 
-    Example:
+    Examples:
         >>> import cmdpax
         >>> cmdpax.environments.make("random", num_states=8, num_constraints=2, seed=1)
         CMDP(S=8, A=5, H=5, I=2, dense)

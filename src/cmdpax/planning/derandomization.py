@@ -17,18 +17,20 @@ value (beyond rounding):
    polytope in a handful of numbers, and the same moves lead to a vertex of it.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Integer
 
 from cmdpax.evaluation import signals_at
 from cmdpax.model import CMDP
 from cmdpax.transitions import at_step, backup, choose, push
 
 _DEPENDENT = 1e-12  # gains per unit of occupancy that count as linearly dependent
+_BLOCK = 256  # random decisions that are reduced together
 _COLUMN_BLOCK = 32  # arrays grow in blocks, so that compiled steps are reused
 
 
@@ -66,7 +68,7 @@ def _advance(cmdp: CMDP, step: Array | int, mass: Float[Array, "S A"]) -> Float[
 def _chosen_backup(
     cmdp: CMDP,
     step: Array | int,
-    actions: Int[Array, "L S"],
+    actions: Integer[Array, "L S"],
     functions: Float[Array, "S F"],
 ) -> Float[Array, "L S F"]:
     """Expected next value of several functions under several choices of actions."""
@@ -88,8 +90,8 @@ class Choices(NamedTuple):
     layer: np.ndarray  # [E]: 1, 2, … counts the alternatives of one place
 
     @classmethod
-    def of(cls, policy: Float[np.ndarray, "H S A"], first_step: int = 0) -> "Choices":
-        """The random decisions of a policy whose first axis starts at `first_step`."""
+    def of(cls, policy: Float[np.ndarray, "H S A"]) -> "Choices":
+        """The random decisions of a policy."""
         steps, states = np.nonzero(np.count_nonzero(policy, axis=2) > 1)
         rows = policy[steps, states]
         base = rows.argmax(axis=1)
@@ -97,7 +99,21 @@ class Choices(NamedTuple):
         support[np.arange(len(steps)), base] = False
         owner, actions = np.nonzero(support)
         layer = np.cumsum(support, axis=1)[owner, actions]
-        return cls(steps + first_step, states, base, owner, actions, layer)
+        return cls(steps, states, base, owner, actions, layer)
+
+    def blocks(self, size: int) -> Iterator["Choices"]:
+        """The same, cut into parts of at most `size` places."""
+        for start in range(0, len(self.steps), size):
+            part = slice(start, start + size)
+            mine = (self.owner >= start) & (self.owner < start + size)
+            yield Choices(
+                self.steps[part],
+                self.states[part],
+                self.base[part],
+                self.owner[mine] - start,
+                self.actions[mine],
+                self.layer[mine],
+            )
 
     def incidence(self) -> Float[np.ndarray, "n E"]:
         """1 where alternative e belongs to place n."""
@@ -165,10 +181,12 @@ def _pivot(response: np.ndarray, gains: np.ndarray, row: int, column: int) -> No
     pivot = response[row, column]
     replaced = -response[row] / pivot
     replaced[column] = 1.0 / pivot
+    columns = np.flatnonzero(replaced)  # few, where decisions do not reach each other
     for table in (response, gains.T):
-        factor = table[:, column].copy()
-        table[:, column] = 0.0
-        table += factor[:, None] * replaced
+        rows = np.flatnonzero(table[:, column])
+        factor = table[rows, column]
+        table[rows, column] = 0.0
+        table[np.ix_(rows, columns)] += factor[:, None] * replaced[columns]
     response[row] = replaced
 
 
@@ -184,20 +202,42 @@ def _reduce_within_steps(cmdp: CMDP, policy: np.ndarray) -> None:
         later[step] = np.einsum("sa,sai->si", policy[step], q_values)
     mass = np.asarray(cmdp.initial)
     for step in range(horizon):
-        choices = Choices.of(policy[step][None], first_step=step)
-        if choices.steps.size:
+        if np.count_nonzero(policy[step]) > num_states:
             q_values = np.asarray(_q_values(cmdp, step, later[step + 1]))
-            states = choices.states[choices.owner]
-            base_q = q_values[choices.states, choices.base][choices.owner]
-            arriving = mass[:, None] * policy[step]
-            vertex = move_to_vertex(
-                arriving[states, choices.actions],
-                arriving[choices.states, choices.base],
-                -choices.incidence(),
-                q_values[states, choices.actions] - base_q,
-            )
-            choices.apply(policy, *vertex)
+            policy[step] = _reduce_step(policy[step], mass, q_values)
         mass = np.asarray(_advance(cmdp, step, mass[:, None] * policy[step]))
+
+
+def _reduce_step(
+    decisions: Float[np.ndarray, "S A"],
+    mass: Float[np.ndarray, " S"],
+    q_values: Float[np.ndarray, "S A J"],
+) -> Float[np.ndarray, "S A"]:
+    """The decisions of one step, of which at most I are random."""
+    # Where actions tie in every signal (symmetric models have many), the likeliest will do.
+    likeliest = np.take_along_axis(q_values, decisions.argmax(1)[:, None, None], axis=1)
+    alike = np.abs(q_values - likeliest).max(axis=2) <= _DEPENDENT * np.abs(q_values).max()
+    merged = np.where(alike, 0.0, decisions)
+    np.put_along_axis(
+        merged, decisions.argmax(1)[:, None], 1.0 - merged.sum(axis=1, keepdims=True), axis=1
+    )
+    policy = merged[None]
+    while True:
+        found = Choices.of(policy)
+        before = len(found.owner)
+        for block in found.blocks(_BLOCK):
+            states = block.states[block.owner]
+            base_q = q_values[block.states, block.base][block.owner]
+            occupancies = mass[:, None] * policy[0]
+            vertex = move_to_vertex(
+                occupancies[states, block.actions],
+                occupancies[block.states, block.base],
+                -block.incidence(),
+                q_values[states, block.actions] - base_q,
+            )
+            block.apply(policy, *vertex)
+        if before <= _BLOCK or len(Choices.of(policy).owner) == before:
+            return policy[0]
 
 
 # ----------------------------------------------------------------------------------- across steps
@@ -213,7 +253,7 @@ def _reduce_across_steps(cmdp: CMDP, policy: np.ndarray) -> None:
 
 
 def _respond(
-    cmdp: CMDP, base: Int[np.ndarray, "H S"], choices: Choices
+    cmdp: CMDP, base: Integer[np.ndarray, "H S"], choices: Choices
 ) -> tuple[Float[np.ndarray, "E J"], Float[np.ndarray, "E n"]]:
     """A and R of the base policy, by one backward pass.
 

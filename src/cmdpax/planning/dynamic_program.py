@@ -17,7 +17,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Integer
 
 from cmdpax.evaluation import signals_at
 from cmdpax.model import CMDP
@@ -27,7 +27,7 @@ from cmdpax.transitions import at_step, backup, choose
 
 def _greedy_step(
     cmdp: CMDP, weights: Float[Array, " J"], values: Float[Array, "S J"], step: Array
-) -> tuple[Float[Array, "S J"], Int[Array, " S"]]:
+) -> tuple[Float[Array, "S J"], Integer[Array, " S"]]:
     """One step of greedy planning: the values W_h and the maximising actions."""
     signals = signals_at(cmdp, step)
     transitions = at_step(cmdp.transitions, step)
@@ -51,7 +51,7 @@ class GreedyPlan(NamedTuple):
     """
 
     signal_values: Float[Array, " J"]
-    actions: Int[Array, "H S"]
+    actions: Integer[Array, "H S"]
 
 
 def greedy_plan(cmdp: CMDP, weights: Float[Array, " J"]) -> GreedyPlan:
@@ -60,7 +60,7 @@ def greedy_plan(cmdp: CMDP, weights: Float[Array, " J"]) -> GreedyPlan:
 
     def step(
         values: Float[Array, "S J"], index: Array
-    ) -> tuple[Float[Array, "S J"], Int[Array, " S"]]:
+    ) -> tuple[Float[Array, "S J"], Integer[Array, " S"]]:
         values, actions = _greedy_step(cmdp, weights, values, index)
         return values, actions.astype(kind)
 

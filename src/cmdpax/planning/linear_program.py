@@ -12,6 +12,7 @@ last rows are the multipliers λ*. The Slater gap is the same program with max t
 Σ_h ⟨d_h, u_{i,h}⟩ - c_i ≥ t.
 """
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -45,8 +46,9 @@ class SlackOptimum(NamedTuple):
 def maximise_reward(cmdp: CMDP, relaxation: float = 0.0) -> OccupancyOptimum | None:
     """Solve the program, its thresholds lowered by `relaxation`; None if infeasible."""
     flow, initial = flow_constraints(cmdp)
+    scale = float(np.abs(cmdp.rewards).max()) or 1.0  # HiGHS gives up on costs of 1e6
     result = _solve(
-        cost=-_per_step(cmdp, cmdp.rewards).ravel(),
+        cost=-_per_step(cmdp, cmdp.rewards).ravel() / scale,
         at_most=(-_constraint_rows(cmdp), relaxation - cmdp.thresholds),
         equal=(flow, initial),
         lower=0.0,
@@ -55,7 +57,7 @@ def maximise_reward(cmdp: CMDP, relaxation: float = 0.0) -> OccupancyOptimum | N
         return None
     _, horizon, num_states, num_actions = cmdp.sizes
     occupancy = np.maximum(result.x, 0.0).reshape(horizon, num_states, num_actions)
-    return OccupancyOptimum(occupancy, np.maximum(-result.ineqlin.marginals, 0.0))
+    return OccupancyOptimum(occupancy, scale * np.maximum(-result.ineqlin.marginals, 0.0))
 
 
 def maximise_slack(cmdp: CMDP) -> SlackOptimum:
@@ -129,7 +131,8 @@ def _per_step(cmdp: CMDP, array: np.ndarray) -> np.ndarray:
 def _constraint_rows(cmdp: CMDP) -> np.ndarray:
     """u as a matrix `[I, H·S·A]`."""
     constraints = _per_step(cmdp, cmdp.constraint_rewards)
-    return constraints.reshape(cmdp.num_constraints, -1)
+    _, *shape = cmdp.sizes
+    return constraints.reshape(cmdp.num_constraints, math.prod(shape))
 
 
 def _solve(

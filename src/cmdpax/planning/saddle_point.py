@@ -63,12 +63,12 @@ def solve_regularized(
         regularization: τ > 0.
         max_multiplier: λ_max > 0.
 
-    Example:
+    Examples:
         >>> import cmdpax
         >>> saddle = cmdpax.solve_regularized(
         ...     cmdpax.environments.make("bandit"), regularization=0.05, max_multiplier=6.0)
         >>> saddle.multipliers.round(6).tolist()
-        [0.941471]
+        [0.976973]
     """
     validate(cmdp)
     for name, number in (

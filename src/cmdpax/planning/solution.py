@@ -125,7 +125,7 @@ def solve(
     Raises:
         InfeasibleError: no policy meets the thresholds (Slater gap below -1e-9).
 
-    Example:
+    Examples:
         >>> import cmdpax
         >>> solution = cmdpax.solve(cmdpax.environments.make("bandit"))
         >>> round(solution.value, 9), solution.multipliers.round(9).tolist()

@@ -1,0 +1,174 @@
+"""Exact planning: column generation against HiGHS on the occupancy LP, and large gridworlds.
+
+    python benchmarks/planning.py [--repeats 3] [--largest 100000] [--skip-lp]
+
+Ratios are taken within one run, median against median: machines are noisy, ratios less so. Every
+gridworld is solved in a process of its own, whose peak memory is that of the operating system.
+Compilation is reported apart: it is the first call less the median of later ones.
+"""
+
+import argparse
+import json
+import os
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+GRIDS = {1_000: (25, 40), 10_000: (100, 100), 100_000: (250, 400), 1_000_000: (1000, 1000)}
+SIZES = (
+    {"num_states": 50, "num_actions": 5, "horizon": 20, "num_constraints": 3},
+    {"num_states": 100, "num_actions": 5, "horizon": 20, "num_constraints": 5},
+)
+
+
+def timed(function: Callable[[], Any]) -> tuple[float, Any]:
+    start = time.perf_counter()
+    result = function()
+    return time.perf_counter() - start, result
+
+
+def median_time(function: Callable[[], Any], repeats: int) -> tuple[float, Any]:
+    runs = [timed(function) for _ in range(repeats)]
+    return statistics.median(seconds for seconds, _ in runs), runs[-1][1]
+
+
+def print_table(title: str, rows: list[dict[str, str]]) -> None:
+    print(f"\n{title}\n")
+    print("| " + " | ".join(rows[0]) + " |")
+    print("|" + "---|" * len(rows[0]))
+    for row in rows:
+        print("| " + " | ".join(row.values()) + " |")
+    sys.stdout.flush()
+
+
+def against_the_linear_program(repeats: int) -> None:
+    import cmdpax
+
+    rows = []
+    for size in SIZES:
+        cmdp = cmdpax.environments.make("random", **size, seed=0)
+        first, _ = timed(lambda cmdp=cmdp: cmdpax.solve(cmdp).policy)
+        columns, solution = median_time(lambda cmdp=cmdp: cmdpax.solve(cmdp), repeats)
+        recovery, _ = timed(lambda solution=solution: solution.policy)
+        program, exact = median_time(lambda cmdp=cmdp: cmdpax.solve(cmdp, "occupancy-lp"), repeats)
+        rows.append(
+            {
+                "S, A, H, I": ", ".join(str(number) for number in size.values()),
+                "occupancy LP [s]": f"{program:.3f}",
+                "column generation [s]": f"{columns:.4f}",
+                "ratio": f"{program / columns:.0f}×",
+                "with policy": f"{program / (columns + recovery):.0f}×",
+                "compile [s]": f"{first - columns - recovery:.2f}",
+                "columns": str(solution.num_columns),
+                "gap": f"{solution.gap:.1e}",
+                "difference of optima": f"{abs(solution.value - exact.value):.1e}",
+            }
+        )
+    print_table(
+        f"Column generation against HiGHS on the occupancy LP (dense random CMDPs, median of "
+        f"{repeats})",
+        rows,
+    )
+
+
+def peak_memory() -> float:
+    """Of this process, in GiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+
+
+def solve_grid(num_states: int, repeats: int) -> None:
+    """In a process of its own: solve one gridworld, print one line of JSON."""
+    import cmdpax
+
+    height, width = GRIDS[num_states]
+    made, cmdp = timed(
+        lambda: cmdpax.environments.make(
+            "gridworld",
+            height=height,
+            width=width,
+            horizon=100,
+            num_constraints=2,
+            wall_density=0.0,
+            uniform_start=True,
+        )
+    )
+    first, _ = timed(lambda: cmdpax.solve(cmdp))
+    seconds, solution = median_time(lambda: cmdpax.solve(cmdp), repeats)
+    memory = peak_memory()
+    recovery, policy = timed(lambda: solution.policy)
+    occupied = solution.occupancy.sum(axis=-1) > 0
+    print(
+        json.dumps(
+            {
+                "S": f"{cmdp.num_states:,}",
+                "solve [s]": f"{seconds:.2f}",
+                "columns": str(solution.num_columns),
+                "gap": f"{solution.gap:.1e}",
+                "policy [s]": f"{recovery:.2f}",
+                "random decisions": str(int(((policy.max(axis=-1) < 1) & occupied).sum())),
+                "memory to solve [GiB]": f"{memory:.2f}",
+                "with policy [GiB]": f"{peak_memory():.2f}",
+                "compile [s]": f"{first - seconds:.2f}",
+                "make [s]": f"{made:.2f}",
+            }
+        )
+    )
+
+
+def growing_gridworlds(largest: int, repeats: int) -> None:
+    rows = []
+    for num_states in GRIDS:
+        if num_states <= largest:
+            command = [sys.executable, __file__, "--grid", str(num_states)]
+            command += ["--repeats", str(repeats)]
+            finished = subprocess.run(command, capture_output=True, text=True, check=True)
+            rows.append(json.loads(finished.stdout.splitlines()[-1]))
+    print_table(
+        f"Gridworlds, A = 4, H = 100, two constraints, uniform start (median of {repeats})", rows
+    )
+
+
+def import_time() -> None:
+    script = (
+        "import time; a = time.perf_counter(); import jax; b = time.perf_counter(); "
+        "import cmdpax; print(b - a, time.perf_counter() - b)"
+    )
+    runs = []
+    for _ in range(5):
+        finished = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        )
+        runs.append([float(part) for part in finished.stdout.split()])
+    jax_time, own_time = (statistics.median(column) for column in zip(*runs, strict=True))
+    print(f"\nimport cmdpax: {own_time:.3f} s beside {jax_time:.3f} s of JAX's own (median of 5)")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--largest", type=int, default=100_000, help="largest gridworld, S")
+    parser.add_argument("--skip-lp", action="store_true", help="gridworlds only")
+    parser.add_argument("--grid", type=int, choices=GRIDS, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.grid:
+        solve_grid(arguments.grid, arguments.repeats)
+        return
+    import jax
+
+    print(
+        f"{platform.machine()}, {os.cpu_count()} cores, JAX {jax.__version__} on "
+        f"{jax.default_backend()}, Python {platform.python_version()}"
+    )
+    import_time()
+    if not arguments.skip_lp:
+        against_the_linear_program(arguments.repeats)
+    growing_gridworlds(arguments.largest, arguments.repeats)
+
+
+if __name__ == "__main__":
+    main()

@@ -45,7 +45,7 @@ format: $(TOOLS) ## format the code and mend what the linter can
 	$(BIN)/ruff check --fix .
 
 docs: $(TOOLS) ## the documentation site, into site/
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: $(RUNTIME) ## the benchmarks of this machine
 	$(BIN)/python benchmarks/planning.py

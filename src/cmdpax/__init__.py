@@ -9,6 +9,7 @@ from cmdpax.errors import (
     CmdpaxError,
     FileError,
     InfeasibleError,
+    MissingPackageError,
     ModelError,
     ParameterError,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "Evaluation",
     "FileError",
     "InfeasibleError",
+    "MissingPackageError",
     "ModelError",
     "ParameterError",
     "RegularizedSolution",

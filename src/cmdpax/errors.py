@@ -1,10 +1,11 @@
 """The errors that cmdpax raises.
 
     CmdpaxError
-    ├── ModelError         arrays that do not describe a CMDP, or a policy
-    ├── ParameterError     an argument that is out of range or has an unknown name
-    ├── FileError          a file that cannot be read or written
-    └── InfeasibleError    no policy meets the constraints
+    ├── ModelError           arrays that do not describe a CMDP, or a policy
+    ├── ParameterError       an argument that is out of range or has an unknown name
+    ├── FileError            a file that cannot be read or written
+    ├── MissingPackageError  a package that only some functions need is not installed
+    └── InfeasibleError      no policy meets the constraints
 
 Every message is one sentence (or two) that names the thing, the value and the fix.
 """
@@ -29,6 +30,10 @@ class FileError(CmdpaxError, OSError):
     """A file that cannot be read or written."""
 
 
+class MissingPackageError(CmdpaxError, ImportError):
+    """A package that only some functions need is not installed."""
+
+
 class InfeasibleError(CmdpaxError):
     """No policy meets the constraints.
 
@@ -46,6 +51,10 @@ class InfeasibleError(CmdpaxError):
             f"{-slater_gap:.6g} (Slater gap {slater_gap:.6g}), constraint "
             f"{worst_constraint} being the worst; lower thresholds[{worst_constraint}]."
         )
+
+    def __reduce__(self) -> tuple[type["InfeasibleError"], tuple[float, int]]:
+        """Pickle the two numbers, not the sentence: pools of processes pass errors on."""
+        return InfeasibleError, (self.slater_gap, self.worst_constraint)
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str:

@@ -119,10 +119,12 @@ def _suffix(path: Path) -> str:
 def _read_npz(path: Path) -> dict[str, Any]:
     unreadable = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, KeyError)
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file:
+            archive = np.load(file, allow_pickle=False)
             if not isinstance(archive, np.lib.npyio.NpzFile):
                 raise ValueError("it is a single array")
-            return {name: archive[name] for name in archive.files}
+            with archive:
+                return {name: archive[name] for name in archive.files}
     except (*unreadable, NotImplementedError) as error:
         if "pickle" in str(error).lower():
             reason = "it holds pickled objects, which are never loaded"

@@ -90,17 +90,19 @@ class CMDP:
             "thresholds": _as_floats("thresholds", thresholds),
             "initial": _as_floats("initial", initial),
         }
-        empty = fields["constraint_rewards"]
-        if empty.shape == (0,) and fields["rewards"].ndim == 3:  # I = 0 written as []
-            fields["constraint_rewards"] = _frozen(np.zeros((0, 1, *fields["rewards"].shape[1:])))
         fields["horizon"] = _longest(fields) if horizon is None else _as_int(horizon)
+        empty, pairs = fields["constraint_rewards"].shape, fields["rewards"].shape[1:]
+        if empty == (0,) or (empty[:1] == (0,) and empty[2:] == pairs):  # I = 0, in one shape
+            fields["constraint_rewards"] = _frozen(np.zeros((0, 1, *pairs)))
         self.__dict__.update(fields)
 
     def __setattr__(self, name: str, value: object) -> None:
         """Refuse: models are immutable, `replace` makes a changed copy."""
         raise AttributeError(f"a CMDP is immutable; use cmdp.replace({name}=…).")
 
-    __delattr__ = __setattr__  # type: ignore[assignment]
+    def __delattr__(self, name: str) -> None:
+        """Refuse, likewise."""
+        raise AttributeError(f"a CMDP is immutable; {name} cannot be deleted.")
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], int]:
         """The arrays as children, the horizon as static data."""
@@ -252,7 +254,11 @@ def _as_floats(name: str, value: Any) -> Any:
 def _as_indices(value: Any) -> Any:
     if isinstance(value, jax.core.Tracer) or _is_frozen(value, np.int32):
         return value
-    array = np.array(value)
+    try:
+        array = np.array(value)
+    except ValueError as error:
+        reason = " ".join(str(error).split())
+        raise ModelError(f"successors cannot be read as an array of integers: {reason}.") from None
     if array.dtype.kind not in "iu":
         raise ModelError(f"successors must be integers (state indices), got {array.dtype}.")
     if array.size and (array.max() > 2**31 - 1 or array.min() < -(2**31)):

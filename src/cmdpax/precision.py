@@ -30,5 +30,5 @@ def in_double_precision(
 
 
 def to_numpy(tree: Result) -> Result:
-    """The same tree with every JAX array turned into a NumPy array."""
-    return jax.tree.map(np.asarray, tree)
+    """The same tree with every JAX array copied into a NumPy array, which users may change."""
+    return jax.tree.map(np.array, tree)

@@ -116,8 +116,7 @@ def _check_constraints(cmdp: CMDP, pairs: tuple[int, int]) -> None:
     if rewards.ndim == 4 and thresholds.shape[0] != rewards.shape[0]:
         raise ModelError(
             f"thresholds has length {thresholds.shape[0]}, but constraint_rewards has "
-            f"{rewards.shape[0]} constraints (shape {rewards.shape}): give one threshold "
-            "for each."
+            f"{rewards.shape[0]} of them (shape {rewards.shape}): give one threshold for each."
         )
     expected = (thresholds.shape[0], cmdp.horizon, *pairs)
     _check_shape("constraint_rewards", rewards, "(I, H, S, A)", expected, steps_axis=1)

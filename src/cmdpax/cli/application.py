@@ -24,10 +24,11 @@ application.command()(inspect)
 application.command()(solve)
 
 
-def _show_version(value: bool) -> None:
-    if value:
+def _show_version(wanted: bool) -> bool:
+    if wanted:
         print(f"cmdpax {cmdpax.__version__}")
         raise typer.Exit
+    return wanted
 
 
 @application.callback()
@@ -50,6 +51,3 @@ def main() -> None:
     except BrokenPipeError:  # the reader of standard output has gone, as with `| head`
         sys.stderr.close()
         sys.exit(1)
-    except KeyboardInterrupt:
-        messages.print("interrupted: nothing was written.", style="red")
-        sys.exit(130)

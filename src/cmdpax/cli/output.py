@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 results = Console(highlight=False, soft_wrap=True)
 messages = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -19,16 +20,12 @@ def number(value: float) -> str:
 
 def table(title: str, headers: Iterable[str], rows: Iterable[Iterable[Any]]) -> Table:
     """A table whose cells are plain text (never markup) and whose numbers stand right."""
-    result = Table(title=title, title_justify="left", title_style="bold")
+    result = Table(title=Text(title, style="bold"), title_justify="left", title_style="")
     for position, header in enumerate(headers):
         result.add_column(header, justify="left" if position == 0 else "right")
     for row in rows:
-        result.add_row(*(_escape(str(cell)) for cell in row))
+        result.add_row(*(Text(str(cell)) for cell in row))
     return result
-
-
-def _escape(text: str) -> str:
-    return text.replace("[", "\\[")
 
 
 def print_json(content: dict[str, Any]) -> None:

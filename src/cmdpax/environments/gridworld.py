@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cmdpax.environments.parameters import count, flag, number
+from cmdpax.environments.parameters import count, flag, number, stable
 from cmdpax.errors import ParameterError
 from cmdpax.model import CMDP, from_costs
 from cmdpax.planning.dynamic_program import greedy_values
@@ -171,4 +171,4 @@ def _reachable_thresholds(cmdp: CMDP, tightness: float) -> np.ndarray:
     """V_u of a mixture of the reward's policy and the safest one, which is thus feasible."""
     fastest = np.eye(1 + cmdp.num_constraints)[0]
     values = greedy_values(cmdp, np.stack([fastest, 1.0 - fastest]))[:, 1:]
-    return (1 - tightness) * values[0] + tightness * values[1]
+    return stable((1 - tightness) * values[0] + tightness * values[1])

@@ -1,7 +1,9 @@
-"""Checks of the environments' parameters, each with a sentence."""
+"""Checks of the environments' parameters, each with a sentence; and numbers fit to be stored."""
 
 import math
 from typing import Any
+
+import numpy as np
 
 from cmdpax.errors import ParameterError
 
@@ -34,3 +36,12 @@ def flag(name: str, value: Any) -> bool:
     if not isinstance(value, bool):
         raise ParameterError(f"{name} is {value!r}, it must be true or false.")
     return value
+
+
+def stable(values: np.ndarray) -> np.ndarray:
+    """Computed numbers, rounded to 12 decimals.
+
+    The last bits of a sum depend on the processor; without them the same parameters give the same
+    arrays, and so the same fingerprint, on every machine.
+    """
+    return np.round(values, 12) + 0.0

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cmdpax.environments.parameters import count, number
+from cmdpax.environments.parameters import count, number, stable
 from cmdpax.model import CMDP
 from cmdpax.planning.dynamic_program import greedy_values
 from cmdpax.planning.solution import slater_gap
@@ -55,7 +55,7 @@ def random(
     plans = greedy_values(cmdp, np.eye(1 + num_constraints))
     low, high = plans[0, 1:], np.diagonal(plans)[1:]
     way = generator.uniform(0.1, 0.9, size=num_constraints)
-    cmdp = cmdp.replace(thresholds=low + way * (high - low))
+    cmdp = cmdp.replace(thresholds=stable(low + way * (high - low)))
     if num_constraints > 1:
         cmdp = _with_slack(cmdp)
     return cmdp
@@ -67,4 +67,4 @@ def _with_slack(cmdp: CMDP) -> CMDP:
         found = slater_gap(cmdp)
         if found is None or found.gap >= _LEAST_SLATER_GAP:
             return cmdp
-        cmdp = cmdp.replace(thresholds=0.95 * cmdp.thresholds)
+        cmdp = cmdp.replace(thresholds=stable(0.95 * cmdp.thresholds))

@@ -30,6 +30,7 @@ import numpy as np
 from cmdpax.model import CMDP
 from cmdpax.planning.dynamic_program import greedy_plans
 from cmdpax.planning.master import Master, MasterSolution
+from cmdpax.transitions import Successors
 
 Progress = Callable[[int, float], None]
 """Called with the number of columns and the gap (infinite while nothing is feasible)."""
@@ -37,7 +38,10 @@ Progress = Callable[[int, float], None]
 FEASIBILITY_TOLERANCE = 1e-9
 """A CMDP is infeasible when its Slater gap is below minus this."""
 
-_SEGMENT = np.array([1.0, 0.6, 0.3, 0.1])  # from the best λ (0) to the master's (1)
+# Points that a round prices, from the best λ (0) to the master's (1). Matrices are read once for
+# a whole batch, so four points cost little more than one; gathers cost their number.
+_DENSE_SEGMENT = np.array([1.0, 0.6, 0.3, 0.1])
+_LIST_SEGMENT = np.array([1.0, 0.5])
 _PATIENCE = 100  # rounds without progress before giving up
 
 
@@ -70,6 +74,8 @@ class Generator:
         self.columns: list[Column] = []
         self._known: set[bytes] = set()
         self._max_columns = max_columns
+        lists = isinstance(cmdp.transitions, Successors)
+        self._segment = _LIST_SEGMENT if lists else _DENSE_SEGMENT
         self._progress = progress or (lambda num_columns, gap: None)
         self._master = Master(signal_scales(cmdp))
         self._price(np.eye(1 + cmdp.num_constraints))
@@ -100,13 +106,15 @@ class Generator:
             self._progress(len(self.columns), gap if reward_weight else np.inf)
             if master.value >= goal or gap <= tolerance or idle > _PATIENCE:
                 return Outcome(master, bound, centre)
-            points = centre + _SEGMENT[:, None] * (master.multipliers - centre)
+            points = centre + self._segment[:, None] * (master.multipliers - centre)
             weights = np.insert(points, 0, reward_weight, axis=1)
             values, num_new = self._price(weights)
             bounds = np.sum(weights * values, axis=1) - points @ self.cmdp.thresholds
             if bounds.min() < bound:
                 bound, centre = float(bounds.min()), points[bounds.argmin()]
-            if num_new == 0 or len(self.columns) >= self._max_columns:
+            # Without a feasible mixture there is nothing to return: no limit while looking for one.
+            full = bool(reward_weight) and len(self.columns) >= self._max_columns
+            if num_new == 0 or full:
                 return Outcome(master, bound, centre)
 
     def _solve_master(self) -> MasterSolution:
@@ -117,7 +125,7 @@ class Generator:
 
     def _price(self, weights: np.ndarray) -> tuple[np.ndarray, int]:
         """Plan for each row of weights; returns their values and how many were new."""
-        size, num_before, values = len(_SEGMENT), len(self.columns), []
+        size, num_before, values = len(self._segment), len(self.columns), []
         for start in range(0, len(weights), size):
             batch = np.resize(weights[start : start + size], (size, weights.shape[1]))
             plan = greedy_plans(self.device_cmdp, jnp.asarray(batch))

@@ -167,7 +167,7 @@ def move_to_vertex(
             free[active[first]] = 0.0
             continue
         row = first - active.size
-        column = active[np.abs(response[row, active]).argmax()]
+        column = int(active[np.abs(response[row, active]).argmax()])
         _pivot(response, gains, row, column)
         bound[row], free[column] = free[column], 0.0
         column_of[column], row_of[row] = row_of[row], column_of[column]

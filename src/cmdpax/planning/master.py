@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cmdpax.errors import MissingPackageError
+
 _TOLERANCE = 1e-10  # the tightest that HiGHS allows; its default leaves gaps of 1e-8
 
 
@@ -41,7 +43,13 @@ class Master:
             scales: `[1 + I]`, the magnitude of a step's reward and constraint rewards. Rows
                 and objective are divided by them, so that tolerances are relative.
         """
-        import highspy
+        try:
+            import highspy
+        except ImportError:
+            raise MissingPackageError(
+                "column generation needs the package highspy; pip install highspy, or solve with "
+                'method="occupancy-lp".'
+            ) from None
 
         self._infinity: float = highspy.kHighsInf
         self._optimal = highspy.HighsModelStatus.kOptimal

@@ -55,7 +55,7 @@ def recover_plan(cmdp: CMDP, mixture: Mixture, multipliers: np.ndarray) -> Plan:
     target = mixture.signal_values
     if np.any(np.asarray(values) < target - _AS_GOOD * np.maximum(1.0, abs(target))):
         return Plan(policy, occupancy)
-    mass = np.asarray(simpler_occupancy)
+    mass = np.array(simpler_occupancy)
     return Plan(markov_policy(cmdp, mass, multipliers), mass)
 
 

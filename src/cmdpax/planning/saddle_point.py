@@ -88,8 +88,8 @@ def solve_regularized(
         value=value,
         policy=np.exp(plan.log_policy),
         multipliers=multipliers,
-        log_policy=np.asarray(plan.log_policy),
-        constraint_values=np.asarray(plan.signal_values)[1:],
+        log_policy=np.array(plan.log_policy),
+        constraint_values=np.array(plan.signal_values)[1:],
         residual=float(np.abs(multipliers - step).max(initial=0.0)),
     )
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cmdpax.errors import InfeasibleError, ParameterError, nearest_name
+from cmdpax.errors import CmdpaxError, InfeasibleError, ParameterError, nearest_name
 from cmdpax.evaluation import evaluate
 from cmdpax.model import CMDP
 from cmdpax.planning import linear_program
@@ -119,7 +119,8 @@ def solve(
         method: "column-generation" (the fast way) or "occupancy-lp" (the definition).
         tolerance: the gap at which column generation stops, relative to the largest reward of a
             step if that exceeds 1.
-        max_columns: it also stops at this many columns; `gap` then tells how far it came.
+        max_columns: it also stops at this many columns, once some mixture of them is feasible;
+            `gap` then tells how far it came.
         progress: called with the number of columns and the gap after every round.
 
     Raises:
@@ -154,7 +155,8 @@ def slater_gap(
     if not cmdp.num_constraints:
         return None
     if method == "occupancy-lp":
-        return SlaterGap(*linear_program.maximise_slack(cmdp))
+        gap, constraint = linear_program.maximise_slack(cmdp)
+        return SlaterGap(gap + 0.0, constraint)
     generator = Generator(cmdp, progress, max_columns=10_000)
     tolerance = 1e-10 * max(1.0, signal_scales(cmdp)[1:].max())
     found = generator.maximise_slack(tolerance, goal=np.inf)
@@ -169,7 +171,20 @@ def _check_method(method: str) -> None:
 def _as_slater_gap(found: Outcome, generator: Generator) -> SlaterGap:
     thresholds = generator.cmdp.thresholds
     worst = limiting_constraint(found.master, generator.columns, thresholds)
-    return SlaterGap(found.master.value, worst)
+    return SlaterGap(found.master.value + 0.0, worst)  # no -0.0
+
+
+def _require_feasible(slack: Outcome, generator: Generator, tolerance: float) -> None:
+    """Go on only if the smallest slack can be raised to 0 (up to the tolerance)."""
+    if slack.master.value >= -tolerance:
+        return
+    if slack.bound < -tolerance:
+        raise InfeasibleError(*_as_slater_gap(slack, generator))
+    raise CmdpaxError(
+        f"cannot tell whether the CMDP is feasible: its Slater gap is between "
+        f"{slack.master.value:.3g} and {slack.bound:.3g}, and column generation makes no more "
+        'progress; try method="occupancy-lp".'
+    )
 
 
 def _solve_by_columns(
@@ -181,8 +196,7 @@ def _solve_by_columns(
     if cmdp.num_constraints:
         scale = scales[1:].max()
         slack = generator.maximise_slack(1e-10 * scale, goal=0.0)
-        if slack.master.value < -FEASIBILITY_TOLERANCE * scale:
-            raise InfeasibleError(*_as_slater_gap(slack, generator))
+        _require_feasible(slack, generator, FEASIBILITY_TOLERANCE * scale)
         relaxation = max(0.0, -slack.master.value)
     found = generator.maximise_reward(tolerance * scales[0], relaxation)
     gap = found.bound - found.master.value
@@ -191,7 +205,7 @@ def _solve_by_columns(
             f"column generation stopped at a gap of {gap:.2g} after "
             f"{len(generator.columns)} columns (asked for {tolerance:.2g}): the optimum is "
             f"between {found.master.value:.10g} and {found.bound:.10g}.",
-            stacklevel=3,
+            stacklevel=4,  # past `solve` and its double-precision context
         )
     mixture = Mixture.of(generator.columns, found.master.weights)
     values = mixture.signal_values
@@ -210,13 +224,7 @@ def _solve_by_columns(
 def _solve_by_linear_program(cmdp: CMDP) -> Solution:
     optimum = linear_program.maximise_reward(cmdp)
     if optimum is None:
-        scale = max(1.0, signal_scales(cmdp)[1:].max())
-        slack = linear_program.maximise_slack(cmdp)
-        if slack.slater_gap < -FEASIBILITY_TOLERANCE * scale:
-            raise InfeasibleError(*slack)
-        optimum = linear_program.maximise_reward(cmdp, FEASIBILITY_TOLERANCE * scale)
-        if optimum is None:
-            raise RuntimeError("HiGHS finds the program infeasible, and Ξ = 0.")
+        optimum = _solve_without_slack(cmdp)
     occupancy, multipliers = optimum
     policy = markov_policy(cmdp, occupancy, multipliers)
     result = evaluate(cmdp, policy)
@@ -232,3 +240,17 @@ def _solve_by_linear_program(cmdp: CMDP) -> Solution:
         num_columns=0,
         recover=lambda: Plan(policy, result.occupancy),
     )
+
+
+def _solve_without_slack(cmdp: CMDP) -> linear_program.OccupancyOptimum:
+    """The occupancy LP when HiGHS calls it infeasible: it is, or Ξ = 0 up to rounding."""
+    scale = max(1.0, signal_scales(cmdp)[1:].max())
+    slack = linear_program.maximise_slack(cmdp)
+    if slack.slater_gap < -FEASIBILITY_TOLERANCE * scale:
+        raise InfeasibleError(*slack)
+    missing = max(0.0, -slack.slater_gap)
+    for rounding in (0.0, 1e-12, 1e-11, 1e-10, FEASIBILITY_TOLERANCE):
+        optimum = linear_program.maximise_reward(cmdp, missing + rounding * scale)
+        if optimum is not None:
+            return optimum
+    raise RuntimeError("HiGHS finds the program infeasible, although its Slater gap is 0.")

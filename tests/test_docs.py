@@ -1,0 +1,143 @@
+"""The documentation tells the truth: its examples run, and print what it says they print.
+
+Three kinds of fenced blocks are used, page by page, in order, in one temporary folder per page:
+
+* `pycon`: `>>>` examples, run as doctests in one namespace;
+* `console`: lines that begin with `$ cmdpax` are run, and must exit with 0, or with N where the
+  line ends in `# exit code N`; what they print must be what follows, if anything does, up to
+  rounding;
+* any block with `title="FILE"`: written to that file first.
+"""
+
+import doctest
+import importlib.util
+import math
+import re
+import shlex
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import cmdpax
+from cmdpax.cli import main
+from cmdpax.cli.output import results
+
+ROOT = Path(__file__).parent.parent
+PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md"]
+
+_FENCE = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_EXIT_CODE = re.compile(r"# exit code (\d+)$")
+_MEASURED = re.compile(r'((?:seconds|columns)"?\W+)[\d.]+(?:e-\d+)?')  # differs between machines
+_HEX = re.compile(r"(?<![\w.])[0-9a-f]{12,}\b")  # a fingerprint or a part of one, no decimals
+_TOKEN = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?|[A-Za-z_]+|[^\w\s]")
+_FRAMES = re.compile(r"[\u2500-\u257f]+")  # lines of tables
+
+
+@pytest.fixture(params=PAGES, ids=lambda page: page.name)
+def page(request, tmp_path, monkeypatch) -> str:
+    """The text of a page, with its files in the working directory."""
+    text = request.param.read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    for _, details, content in _FENCE.findall(text):
+        if title := re.search(r'title="([\w.-]+)"', details):
+            Path(title[1]).write_text(content, encoding="utf-8")
+    return text
+
+
+def test_python_examples(page, request):
+    parts, end = [], 0
+    for block in _FENCE.finditer(page):
+        if block[1] == "pycon":  # everything else becomes blank lines: line numbers stay
+            parts += ["\n" * page.count("\n", end, block.start(3)), block[3]]
+            end = block.end(3)
+    name = request.node.callspec.id
+    test = doctest.DocTestParser().get_doctest("".join(parts), {}, name, name, 0)
+    runner = doctest.DocTestRunner(
+        verbose=False, optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    )
+    report: list[str] = []
+    runner.run(test, out=report.append)
+    assert not runner.failures, "".join(report)
+
+
+def test_console_examples(page, monkeypatch, capsys):
+    monkeypatch.setattr(results, "_width", 80)
+    for language, _, content in _FENCE.findall(page):
+        if language != "console":
+            continue
+        for example in re.split(r"^\$ ", content, flags=re.MULTILINE)[1:]:
+            command, _, expected = example.partition("\n")
+            if not command.startswith("cmdpax "):
+                continue
+            announced = _EXIT_CODE.search(command)
+            monkeypatch.setattr(sys, "argv", shlex.split(command, comments=True))
+            with pytest.raises(SystemExit) as stopped:
+                main()
+            printed = capsys.readouterr()
+            assert (stopped.value.code or 0) == int(announced[1] if announced else 0), printed.err
+            both = (printed.err + printed.out, printed.out + printed.err)
+            assert not expected.strip() or any(agree(expected, text) for text in both), (
+                f"$ {command}\nexpected:\n{expected}\ngot:\n{both[0]}"
+            )
+
+
+def test_table_of_environments():
+    text = (ROOT / "docs" / "environments.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \|((?: [\d., ]+ \|){9})$", text, re.MULTILINE)
+    assert [name for name, _ in rows] == cmdpax.environments.names()
+    for name, cells in rows:
+        cmdp = cmdpax.environments.make(name)
+        solution = cmdpax.solve(cmdp)
+        free = cmdpax.solve(cmdp.replace(constraint_rewards=[], thresholds=[]))
+        num_constraints, horizon, num_states, num_actions = cmdp.sizes
+        numbers = [num_states, num_actions, horizon, num_constraints, solution.value, free.value]
+        numbers += [*cmdp.thresholds, *solution.multipliers, solution.slater_gap]
+        told = [float(number) for number in re.findall(r"[\d.]+", cells)]
+        assert told == pytest.approx(numbers, abs=1e-6), name
+
+
+def test_the_api_page_has_every_public_name():
+    told = re.findall(r"^::: (\S+)", (ROOT / "docs" / "api.md").read_text(), re.MULTILINE)
+    modules = {"cmdpax": cmdpax, "cmdpax.environments": cmdpax.environments}
+    public = [f"{path}.{name}" for path, module in modules.items() for name in module.__all__]
+    assert sorted(told) == sorted(set(public) - {"cmdpax.__version__", "cmdpax.environments"})
+
+
+@pytest.mark.parametrize(
+    "latex",
+    [r"\unknown x", r"\frac{1}", "{x", "x & y", r"\begin{aligned} x & y \end{aligned}"],
+)
+def test_a_formula_that_cannot_be_converted_is_an_error(latex):
+    mathematics = load_hook()
+    assert "<mfrac>" in mathematics.to_mathml(r"\frac{1}{2}", display=False)
+    with pytest.raises((ValueError, SyntaxError)):  # broken XML is a SyntaxError
+        mathematics.to_mathml(latex, display=True)
+
+
+def load_hook() -> ModuleType:
+    """The hook that converts formulas, which is no part of a package."""
+    path = ROOT / "docs" / "hooks" / "mathematics.py"
+    specification = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+def agree(expected: str, printed: str) -> bool:
+    """Whether two outputs are the same up to rounding, frames and measured times."""
+    pairs = zip(_tokens(expected), _tokens(printed), strict=False)
+    return len(_tokens(expected)) == len(_tokens(printed)) and all(_alike(*pair) for pair in pairs)
+
+
+def _tokens(text: str) -> list[str]:
+    text = _FRAMES.sub(" ", _HEX.sub("fingerprint", _MEASURED.sub(r"\1measured", text)))
+    return _TOKEN.findall(text)
+
+
+def _alike(expected: str, printed: str) -> bool:
+    try:
+        return math.isclose(float(expected), float(printed), rel_tol=1e-8, abs_tol=1e-8)
+    except ValueError:
+        return expected == printed

@@ -20,7 +20,7 @@ from jaxtyping import Array, Float, Integer
 
 from cmdpax.model import CMDP, ArrayLike
 from cmdpax.precision import in_double_precision, to_numpy
-from cmdpax.transitions import at_step, choose, pick_step, push
+from cmdpax.transitions import Transitions, at_step, backup, choose, pick_step, push
 from cmdpax.validation import validate, validate_policy
 
 
@@ -114,3 +114,41 @@ def occupancy_values(cmdp: CMDP, mass: Float[Array, "H S A"]) -> Float[Array, " 
     start = jnp.zeros(1 + cmdp.num_constraints, mass.dtype)
     total, _ = jax.lax.scan(add, start, (jnp.arange(cmdp.horizon), mass))
     return total
+
+
+# ------------------------------------------------------------- Q-values of several signals at once
+
+
+def signal_array(cmdp: CMDP) -> Float[Array, "H S A J"]:
+    """r and u of every step, stacked last: signal 0 is the reward."""
+    return jnp.moveaxis(
+        jax.vmap(lambda step: signals_at(cmdp, step))(jnp.arange(cmdp.horizon)), 1, -1
+    )
+
+
+def q_values(
+    transitions: Transitions,
+    signals: Float[Array, "H S A L"],
+    policy: Float[Array, "H S A"],
+    ceilings: Float[Array, "H S A L"] | None = None,
+    unroll: int = 1,
+) -> tuple[Float[Array, "H S A L"], Float[Array, "S L"]]:
+    """Q of each signal under a policy, and V at the first step.
+
+    With ceilings, Q is truncated at them in every step, before V is taken: Algorithm 2.
+    """
+
+    def step(
+        values: Float[Array, "S L"], at: tuple[Array, ...]
+    ) -> tuple[Float[Array, "S L"], Float[Array, "S A L"]]:
+        index, signal, decision, *ceiling = at
+        q_step = signal + backup(at_step(transitions, index), values)
+        if ceiling:
+            q_step = jnp.minimum(q_step, ceiling[0])
+        return jnp.einsum("sa,sal->sl", decision, q_step), q_step
+
+    horizon, num_states, _, num_signals = signals.shape
+    stages = (jnp.arange(horizon), signals, policy) + (() if ceilings is None else (ceilings,))
+    start = jnp.zeros((num_states, num_signals), signals.dtype)
+    values, result = jax.lax.scan(step, start, stages, reverse=True, unroll=unroll)
+    return result, values

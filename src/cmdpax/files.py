@@ -8,6 +8,7 @@ unpickled. Files are written aside and renamed, so that a file is there whole or
 import json
 import os
 import tempfile
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping
@@ -23,6 +24,20 @@ from cmdpax.validation import validate
 
 _COMMON = ("rewards", "constraint_rewards", "thresholds", "initial")
 _LISTS = Successors._fields
+# What NumPy and zipfile raise on damaged archives: headers are parsed as Python literals, sizes
+# may be absurd, flags may ask for passwords (RuntimeError) or unknown methods.
+_UNREADABLE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    tokenize.TokenError,
+    EOFError,
+    KeyError,
+    MemoryError,
+    OverflowError,
+    RuntimeError,
+    SyntaxError,
+    ValueError,
+)
 
 
 def load(path: str | os.PathLike[str]) -> CMDP:
@@ -117,7 +132,6 @@ def _suffix(path: Path) -> str:
 
 
 def _read_npz(path: Path) -> dict[str, Any]:
-    unreadable = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, KeyError)
     try:
         with path.open("rb") as file:
             archive = np.load(file, allow_pickle=False)
@@ -125,7 +139,7 @@ def _read_npz(path: Path) -> dict[str, Any]:
                 raise ValueError("it is a single array")
             with archive:
                 return {name: archive[name] for name in archive.files}
-    except (*unreadable, NotImplementedError) as error:
+    except _UNREADABLE as error:
         if "pickle" in str(error).lower():
             reason = "it holds pickled objects, which are never loaded"
         else:

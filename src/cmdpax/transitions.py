@@ -91,17 +91,29 @@ def sample(
     action: Integer[Array, ""],
 ) -> Integer[Array, ""]:
     """Draw the next state t ~ p(· | state, action); consumes the key."""
+    dtype = jax.tree.leaves(transitions)[-1].dtype
+    return sample_at(jax.random.uniform(key, dtype=dtype), transitions, state, action)
+
+
+def sample_at(
+    uniform: Float[Array, ""],
+    transitions: Transitions,
+    state: Integer[Array, ""],
+    action: Integer[Array, ""],
+) -> Integer[Array, ""]:
+    """The next state at a number drawn uniformly from [0, 1)."""
     if isinstance(transitions, Successors):
-        slot = _sample_index(key, transitions.probabilities[state, action])
+        slot = sample_index(uniform, transitions.probabilities[state, action])
         return transitions.successors[state, action, slot].astype(jnp.int32)
-    return _sample_index(key, transitions[state, action])
+    return sample_index(uniform, transitions[state, action])
 
 
-def _sample_index(key: Key[Array, ""], probabilities: Float[Array, " N"]) -> Integer[Array, ""]:
-    """Inverse transform: the first index whose cumulative probability exceeds a uniform."""
+def sample_index(
+    uniform: Float[Array, ""], probabilities: Float[Array, " N"]
+) -> Integer[Array, ""]:
+    """Inverse transform: the first index whose cumulative probability exceeds the number."""
     cumulative = jnp.cumsum(probabilities)
     total = cumulative[-1]
-    uniform = jax.random.uniform(key, dtype=probabilities.dtype) * total
     # Rounding may lift the product to the total itself, past the last possible outcome.
-    uniform = jnp.minimum(uniform, jnp.nextafter(total, jnp.zeros_like(total)))
-    return jnp.sum(cumulative <= uniform, dtype=jnp.int32)
+    reached = jnp.minimum(uniform * total, jnp.nextafter(total, jnp.zeros_like(total)))
+    return jnp.sum(cumulative <= reached, dtype=jnp.int32)

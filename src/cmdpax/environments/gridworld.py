@@ -123,7 +123,7 @@ def _parse(layout: str) -> Layout:
             f"layout has rows of lengths {lengths}, they must be equal and not empty."
         )
     drawing = np.array([list(row) for row in rows])
-    strange = set(drawing.ravel()) - set("#SG.123456789")
+    strange = set("".join(rows)) - set("#SG.123456789")
     if strange:
         raise ParameterError(
             f"layout has {sorted(strange)[0]!r}; use # wall, S start, G goal, . free, 1 … 9 unsafe."

@@ -12,6 +12,7 @@ W_h(s) = (V_r, V_{u_1}, …), so that one backward pass plans *and* evaluates. I
 V = W w, hence only W is carried.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -20,9 +21,9 @@ import numpy as np
 from jaxtyping import Array, Float, Integer
 
 from cmdpax.evaluation import signals_at
-from cmdpax.model import CMDP
+from cmdpax.model import CMDP, Sizes
 from cmdpax.precision import in_double_precision
-from cmdpax.transitions import at_step, backup, choose
+from cmdpax.transitions import Transitions, at_step, backup, choose
 
 
 def _greedy_step(
@@ -94,27 +95,78 @@ class SoftPlan(NamedTuple):
     log_policy: Float[Array, "H S A"]
 
 
+class Stage(NamedTuple):
+    """What planning needs of one step."""
+
+    transitions: Transitions
+    reward: Float[Array, "S A"]  # what is maximised
+    signals: Float[Array, "S A J"]  # what is evaluated along the way
+
+
+Rule = Callable[[Float[Array, "S A"]], tuple[Float[Array, "S A"], Float[Array, " S"]]]
+"""From Q_h to the decisions log π_h and the values V_h that they maximise."""
+
+
+def soft(regularization: Float[Array, ""]) -> Rule:
+    """π = softmax(Q/τ), V = τ log Σ exp(Q/τ)."""
+
+    def decide(q_values: Float[Array, "S A"]) -> tuple[Float[Array, "S A"], Float[Array, " S"]]:
+        scaled = q_values / regularization
+        values = regularization * jax.nn.logsumexp(scaled, axis=-1)
+        return jax.nn.log_softmax(scaled, axis=-1), values
+
+    return decide
+
+
+def greedy(
+    q_values: Float[Array, "S A"],
+) -> tuple[Float[Array, "S A"], Float[Array, " S"]]:
+    """The lowest of the actions within rounding of the maximum: 1e-10, or 1e-6 in single."""
+    tolerance = 1e-10 if q_values.dtype == jnp.float64 else 1e-6
+    values = jnp.max(q_values, axis=-1)
+    chosen = jnp.argmax(q_values >= values[:, None] - tolerance, axis=-1)
+    certain = jax.nn.one_hot(chosen, q_values.shape[-1], dtype=q_values.dtype)
+    return jnp.log(certain), values
+
+
+def backward_plan(
+    stage_at: Callable[[Array], Stage],
+    sizes: Sizes,
+    rule: Rule,
+    initial: Float[Array, " S"],
+    unroll: int = 1,
+) -> SoftPlan:
+    """Backward induction with any rule, evaluating the signals under the policy that it makes."""
+
+    def step(
+        carry: tuple[Float[Array, " S"], Float[Array, "S J"]], index: Array
+    ) -> tuple[tuple[Array, Array], Float[Array, "S A"]]:
+        best_values, values = carry
+        transitions, reward, signals = stage_at(index)
+        log_policy, best_values = rule(reward + backup(transitions, best_values))
+        signal_q = signals + backup(transitions, values)
+        values = jnp.einsum("sa,sai->si", jnp.exp(log_policy), signal_q)
+        return (best_values, values), log_policy
+
+    num_constraints, horizon, num_states, _ = sizes
+    start = (
+        jnp.zeros(num_states, initial.dtype),
+        jnp.zeros((num_states, 1 + num_constraints), initial.dtype),
+    )
+    (best_values, values), log_policy = jax.lax.scan(
+        step, start, jnp.arange(horizon), reverse=True, unroll=unroll
+    )
+    return SoftPlan(jnp.dot(initial, best_values), initial @ values, log_policy)
+
+
 def soft_plan(
     cmdp: CMDP, weights: Float[Array, " J"], regularization: Float[Array, ""]
 ) -> SoftPlan:
     """Soft backward induction at temperature τ > 0."""
 
-    def step(
-        carry: tuple[Float[Array, " S"], Float[Array, "S J"]], index: Array
-    ) -> tuple[tuple[Array, Array], Float[Array, "S A"]]:
-        soft_values, values = carry
+    def stage_at(index: Array) -> Stage:
         signals = signals_at(cmdp, index)
-        transitions = at_step(cmdp.transitions, index)
-        q_values = jnp.tensordot(weights, signals, axes=1)
-        q_values = q_values + backup(transitions, soft_values)
-        log_policy = jax.nn.log_softmax(q_values / regularization, axis=-1)
-        soft_values = regularization * jax.nn.logsumexp(q_values / regularization, axis=-1)
-        signal_q = jnp.moveaxis(signals, 0, -1) + backup(transitions, values)
-        values = jnp.einsum("sa,sai->si", jnp.exp(log_policy), signal_q)
-        return (soft_values, values), log_policy
+        reward = jnp.tensordot(weights, signals, axes=1)
+        return Stage(at_step(cmdp.transitions, index), reward, jnp.moveaxis(signals, 0, -1))
 
-    start = (jnp.zeros(cmdp.num_states, cmdp.rewards.dtype), _no_values(cmdp))
-    (soft_values, values), log_policy = jax.lax.scan(
-        step, start, jnp.arange(cmdp.horizon), reverse=True
-    )
-    return SoftPlan(jnp.dot(cmdp.initial, soft_values), cmdp.initial @ values, log_policy)
+    return backward_plan(stage_at, cmdp.sizes, soft(regularization), jnp.asarray(cmdp.initial))

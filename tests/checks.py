@@ -1,0 +1,74 @@
+"""Assertions that several test files share."""
+
+import numpy as np
+
+import cmdpax
+import reference
+
+METHODS = ("column-generation", "occupancy-lp")
+EXACT = 1e-9
+"""What "exact" means for optima: the agreement that golden numbers promise."""
+
+
+def assert_optimal(
+    cmdp: cmdpax.CMDP, solution: cmdpax.Solution, optimum: float, tolerance: float = EXACT
+) -> None:
+    """The value is the optimum, the policy attains it, and everything certifies it."""
+    model = reference.densify(cmdp)
+    assert abs(solution.value - optimum) <= tolerance
+    assert_truthful(cmdp, solution, optimum, tolerance)
+    assert abs(reference.evaluate(model, solution.policy).value - solution.value) <= tolerance
+    assert solution.gap <= tolerance
+    # Strong duality: λ* proves the value.
+    assert abs(reference.dual_value(model, solution.multipliers) - solution.value) <= tolerance
+
+
+def assert_truthful(
+    cmdp: cmdpax.CMDP, solution: cmdpax.Solution, optimum: float, tolerance: float = EXACT
+) -> None:
+    """Whatever the solver reached, it reports it truly: bounds, policy, occupancy."""
+    model = reference.densify(cmdp)
+    assert solution.value - tolerance <= optimum <= solution.value + solution.gap + tolerance
+    assert solution.gap >= 0
+    assert np.all(solution.constraint_values >= cmdp.thresholds - tolerance)
+    assert np.all(solution.multipliers >= 0)
+    slacks = solution.constraint_values - cmdp.thresholds
+    assert solution.multipliers @ slacks <= solution.gap + tolerance
+    reached = reference.evaluate(model, solution.policy)
+    assert_distributions(solution.policy)
+    # Before the optimum, removing needless randomness may find more than the mixture.
+    assert solution.value - tolerance <= reached.value <= optimum + tolerance
+    assert np.all(reached.constraint_values >= solution.constraint_values - tolerance)
+    np.testing.assert_allclose(solution.occupancy, reached.occupancy, rtol=0, atol=tolerance)
+
+
+def assert_distributions(rows: np.ndarray) -> None:
+    """Non-negative along the last axis, with sum 1."""
+    assert np.all(rows >= 0)
+    np.testing.assert_allclose(rows.sum(axis=-1), 1.0, rtol=0, atol=1e-12)
+
+
+def assert_numpy_doubles(*arrays: object) -> None:
+    """NumPy arrays of float64, not JAX arrays and not single precision."""
+    for array in arrays:
+        assert type(array) is np.ndarray
+        assert array.dtype == np.float64
+        assert array.flags.writeable  # it is the caller's own
+
+
+def num_random_decisions(solution: cmdpax.Solution) -> int:
+    """How many (h, s) of positive occupancy have more than one action."""
+    return int(np.count_nonzero(np.count_nonzero(solution.occupancy, axis=2) > 1))
+
+
+def one_step(
+    rewards: list[float], constraint_rewards: list[list[float]], thresholds: list[float]
+) -> cmdpax.CMDP:
+    """A CMDP of one state and one step: choose an action, once."""
+    return cmdpax.CMDP(
+        transitions=np.ones((1, 1, len(rewards), 1)),
+        rewards=[[rewards]],
+        constraint_rewards=[[[row]] for row in constraint_rewards],
+        thresholds=thresholds,
+        initial=[1.0],
+    )

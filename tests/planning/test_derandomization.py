@@ -1,0 +1,89 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cmdpax
+import reference
+import strategies
+from checks import assert_distributions, num_random_decisions
+from cmdpax.planning.derandomization import derandomize, move_to_vertex
+from golden_files import Golden
+
+pytestmark = pytest.mark.usefixtures("double_precision")
+
+
+def simplify(cmdp: cmdpax.CMDP, policy: np.ndarray) -> np.ndarray:
+    import jax
+
+    with jax.enable_x64(True):
+        return derandomize(cmdp, policy)
+
+
+def num_random_places(model: reference.Dense, policy: np.ndarray) -> int:
+    mass = reference.evaluate(model, policy).occupancy
+    return int(np.count_nonzero(np.count_nonzero(mass, axis=2) > 1))
+
+
+@given(cmdp=strategies.cmdps(), data=st.data())
+def test_any_policy_has_an_equal_with_at_most_i_random_decisions(
+    cmdp: cmdpax.CMDP, data: st.DataObject
+) -> None:
+    model = reference.densify(cmdp)
+    policy = data.draw(strategies.policies(cmdp))
+    before = reference.evaluate(model, policy)
+    simpler = simplify(cmdp, policy)
+    after = reference.evaluate(model, simpler)
+    assert_distributions(simpler)
+    assert after.value >= before.value - 1e-10
+    np.testing.assert_allclose(
+        after.constraint_values, before.constraint_values, rtol=0, atol=1e-10
+    )
+    assert num_random_places(model, simpler) <= cmdp.num_constraints
+
+
+def test_the_policy_given_is_left_alone(two_constraints: Golden) -> None:
+    policy = np.full((6, 4, 3), 1 / 3)
+    simpler = simplify(two_constraints.cmdp, policy)
+    assert np.all(policy == 1 / 3)
+    assert num_random_places(reference.densify(two_constraints.cmdp), simpler) <= 2
+
+
+def test_a_deterministic_policy_stays_as_it_is(paper: Golden) -> None:
+    policy = np.eye(5)[np.arange(25).reshape(5, 5) % 5]
+    np.testing.assert_array_equal(simplify(paper.cmdp, policy), policy)
+
+
+def test_gridworlds_full_of_ties_have_few_random_decisions() -> None:
+    cmdp = cmdpax.environments.make("gridworld", num_constraints=2, uniform_start=True, seed=3)
+    solution = cmdpax.solve(cmdp)
+    assert num_random_decisions(solution) <= 2
+    reached = cmdpax.evaluate(cmdp, solution.policy)
+    assert reached.value == pytest.approx(solution.value, abs=1e-9)
+    assert np.all(reached.constraint_values >= cmdp.thresholds - 1e-9)
+
+
+def test_moving_to_a_vertex_keeps_the_constraint_and_raises_the_reward() -> None:
+    # Two places with one alternative each; both alternatives give the constraint the same, the
+    # second more reward.
+    alternatives, base = move_to_vertex(
+        alternatives=np.array([0.2, 0.1]),
+        base=np.array([0.3, 0.4]),
+        response=-np.eye(2),
+        gains=np.array([[0.0, 1.0], [0.5, 1.0]]),
+    )
+    assert alternatives == pytest.approx([0.0, 0.3], abs=1e-15)
+    assert base == pytest.approx([0.5, 0.2], abs=1e-15)
+
+
+def test_an_alternative_takes_the_place_of_an_exhausted_base() -> None:
+    # The second alternative would need 0.7 of a place that holds 0.5: it becomes certain there,
+    # and 0.2 stays with the first.
+    alternatives, base = move_to_vertex(
+        alternatives=np.array([0.4, 0.3]),
+        base=np.array([0.1, 0.2]),
+        response=-np.eye(2),
+        gains=np.array([[0.0, 1.0], [0.5, 1.0]]),
+    )
+    assert alternatives == pytest.approx([0.2, 0.5], abs=1e-15)
+    assert base == pytest.approx([0.3, 0.0], abs=1e-15)

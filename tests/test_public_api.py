@@ -1,0 +1,128 @@
+import importlib
+import inspect
+import pickle
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import cmdpax
+
+PROMISED = {
+    "CMDP": ["transitions", "rewards", "constraint_rewards", "thresholds", "initial", "horizon"],
+    "Successors": ["successors", "probabilities"],
+    "validate": ["cmdp"],
+    "load": ["path"],
+    "save": ["cmdp", "path"],
+    "evaluate": ["cmdp", "policy"],
+    "solve": ["cmdp", "method"],
+    "solve_regularized": ["cmdp", "regularization", "max_multiplier"],
+    "from_costs": ["transitions", "rewards", "costs", "limits", "initial", "horizon"],
+}
+
+
+def run_python(script: str, folder: Path) -> str:
+    """Standard output of a script in a process of its own."""
+    completed = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, cwd=folder
+    )
+    assert completed.returncode == 0, completed.stderr
+    return completed.stdout.strip()
+
+
+def test_all_is_sorted_and_complete() -> None:
+    assert cmdpax.__all__ == sorted(cmdpax.__all__)
+    modules = {module.name for module in pkgutil.iter_modules(cmdpax.__path__)}
+    public = {name for name in vars(cmdpax) if not name.startswith("_") and name not in modules} | {
+        "__version__",
+        "environments",
+    }
+    assert public == set(cmdpax.__all__)
+
+
+@pytest.mark.parametrize("name", PROMISED)
+def test_promised_names_take_the_promised_arguments(name: str) -> None:
+    parameters = list(inspect.signature(getattr(cmdpax, name)).parameters)
+    assert parameters[: len(PROMISED[name])] == PROMISED[name]
+
+
+def test_defaults_that_scripts_rely_on() -> None:
+    assert inspect.signature(cmdpax.CMDP).parameters["horizon"].default is None
+    method = inspect.signature(cmdpax.solve).parameters["method"]
+    assert method.default == "column-generation"
+
+
+def test_results_have_the_promised_fields() -> None:
+    solution = cmdpax.solve(cmdpax.environments.make("bandit"))
+    for name in ("value", "constraint_values", "policy", "occupancy", "multipliers", "gap"):
+        assert getattr(solution, name) is not None
+    assert solution.num_columns > 0
+    assert solution.slater_gap == pytest.approx(0.4)
+    assert {"value", "constraint_values", "occupancy"} <= set(cmdpax.Evaluation._fields)
+    assert {"value", "policy", "multipliers"} <= set(cmdpax.RegularizedSolution._fields)
+
+
+def test_every_public_thing_has_a_docstring() -> None:
+    for name in cmdpax.__all__:
+        if name != "__version__":
+            assert inspect.getdoc(getattr(cmdpax, name)), name
+
+
+def test_every_module_can_be_imported() -> None:
+    for module in pkgutil.walk_packages(cmdpax.__path__, "cmdpax."):
+        if not module.name.endswith("__main__"):
+            assert importlib.import_module(module.name).__doc__, module.name
+
+
+def test_errors_form_one_family() -> None:
+    for error in (cmdpax.ModelError, cmdpax.ParameterError, cmdpax.FileError):
+        assert issubclass(error, cmdpax.CmdpaxError)
+    assert issubclass(cmdpax.InfeasibleError, cmdpax.CmdpaxError)
+    assert issubclass(cmdpax.ModelError, ValueError)
+    assert issubclass(cmdpax.FileError, OSError)
+
+
+def test_an_infeasible_error_travels_between_processes() -> None:
+    error = pickle.loads(pickle.dumps(cmdpax.InfeasibleError(-0.25, 1)))
+    assert (error.slater_gap, error.worst_constraint) == (-0.25, 1)
+    assert "infeasible" in str(error)
+
+
+# ------------------------------------------------------------------------------------ import costs
+
+
+def test_importing_loads_no_solver_and_no_terminal_library(tmp_path: Path) -> None:
+    script = """
+import sys
+import jax, jaxtyping, numpy
+before = set(sys.modules)
+import cmdpax
+new = {name.partition(".")[0] for name in set(sys.modules) - before}
+print(*sorted(new & {"scipy", "highspy", "typer", "rich", "click", "pandas", "matplotlib"}))
+"""
+    assert run_python(script, tmp_path) == ""
+
+
+def test_importing_changes_nothing_in_jax(tmp_path: Path) -> None:
+    script = """
+import jax
+before = dict(jax.config.values)
+import cmdpax
+print(before == dict(jax.config.values), jax.config.jax_enable_x64)
+"""
+    assert run_python(script, tmp_path) == "True False"
+
+
+def test_a_warning_points_at_the_callers_line(tmp_path: Path) -> None:
+    script = """
+import warnings
+import cmdpax
+cmdp = cmdpax.environments.make("random", num_constraints=3, seed=1)
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    cmdpax.solve(cmdp, max_columns=1)
+print([warning.filename for warning in caught])
+"""
+    assert run_python(script, tmp_path) == "['<string>']"

@@ -68,7 +68,7 @@ class TestEnv:
     @pytest.mark.parametrize(
         ("arguments", "sentence"),
         [
-            (["streamin"], "unknown environment 'streamin'; did you mean 'streaming'?"),
+            (["sreaming"], "unknown environment 'sreaming'; did you mean 'streaming'?"),
             (["ring", "-p", "horizn=3"], "no parameter 'horizn'; did you mean 'horizon'?"),
             (["ring", "-p", "horizon"], "parameter 'horizon' has no value; write key=value."),
             (["ring", "-p", "horizon=0"], "horizon is 0, it must be a whole number of at least 1"),

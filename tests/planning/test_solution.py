@@ -17,8 +17,8 @@ from checks import (
     num_random_decisions,
     one_step,
 )
-from cmdpax.planning.column_generation import Generator, Outcome
 from cmdpax.planning import recovery
+from cmdpax.planning.column_generation import Generator, Outcome
 from cmdpax.planning.dynamic_program import greedy_values
 from cmdpax.planning.solution import _require_feasible
 from golden_files import Golden

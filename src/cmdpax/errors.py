@@ -34,6 +34,10 @@ class MissingPackageError(CmdpaxError, ImportError):
     """A package that only some functions need is not installed."""
 
 
+class CmdpaxWarning(UserWarning):
+    """Something that is allowed and probably not meant."""
+
+
 class InfeasibleError(CmdpaxError):
     """No policy meets the constraints.
 

@@ -1,5 +1,6 @@
 """The `cmdpax` command: its sub-commands, and how errors end."""
 
+import os
 import sys
 from typing import Annotated
 
@@ -7,13 +8,14 @@ import typer
 
 import cmdpax
 from cmdpax.cli.environments import environments
+from cmdpax.cli.learning import algorithms, iterate, learn
 from cmdpax.cli.models import inspect, solve
 from cmdpax.cli.output import messages
 from cmdpax.errors import CmdpaxError
 
 application = typer.Typer(
     name="cmdpax",
-    help="Constrained Markov decision processes: solve them exactly.",
+    help="Constrained Markov decision processes: solve and learn them.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -22,6 +24,9 @@ application = typer.Typer(
 application.add_typer(environments, name="env")
 application.command()(inspect)
 application.command()(solve)
+application.command()(iterate)
+application.command()(learn)
+application.command()(algorithms)
 
 
 def _show_version(wanted: bool) -> bool:
@@ -38,11 +43,25 @@ def root(
         typer.Option("--version", help="Print the version.", callback=_show_version, is_eager=True),
     ] = False,
 ) -> None:
-    """Constrained Markov decision processes: solve them exactly."""
+    """Constrained Markov decision processes: solve and learn them."""
+
+
+def _cache_compilation() -> None:
+    """Keep compiled programs between starts; only the command line does that."""
+    import jax
+
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    settings = {
+        "jax_compilation_cache_dir": os.path.join(base, "cmdpax", "jax"),
+        "jax_persistent_cache_min_compile_time_secs": 0.1,
+    }
+    for name, value in settings.items():
+        jax.config.update(name, value)  # type: ignore[no-untyped-call]
 
 
 def main() -> None:
     """Run the command line and exit with its code."""
+    _cache_compilation()
     try:
         application()
     except CmdpaxError as error:

@@ -1,0 +1,111 @@
+"""`account`: the accounts of any sequence of policies."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cmdpax.errors import ModelError
+from cmdpax.evaluation import evaluate_policy
+from cmdpax.learning import UNSAFE_AT, find_optimum
+from cmdpax.model import CMDP, ArrayLike
+from cmdpax.precision import in_double_precision
+from cmdpax.regret import Regret, growth_exponent, strong_regret, unsafe_share, weak_regret
+from cmdpax.validation import validate, validate_policy
+
+_BLOCK_BYTES = 2**26
+
+
+class Account(NamedTuple):
+    """The accounts of K policies, one after the other.
+
+    Attributes:
+        value: V_r^{π_k}, `[K]`.
+        constraint_values: V_u^{π_k}, `[K, I]`.
+        suboptimality: V_r^{π*} - V_r^{π_k}, `[K]`.
+        violation: c - V_u^{π_k}, `[K, I]`.
+        strong_regret: cumulative sums of positive parts.
+        weak_regret: cumulative sums of signed terms.
+        unsafe: share of policies with some violation ≥ each of `unsafe_at`.
+        unsafe_at: the levels.
+        optimum: V_r^{π*}.
+    """
+
+    value: np.ndarray
+    constraint_values: np.ndarray
+    suboptimality: np.ndarray
+    violation: np.ndarray
+    strong_regret: Regret
+    weak_regret: Regret
+    unsafe: np.ndarray
+    unsafe_at: tuple[float, ...]
+    optimum: float
+
+    def growth_exponent(self) -> Regret:
+        """Exponents of the strong regrets' growth over [K/10, K]."""
+        episodes = np.arange(1, len(self.value) + 1)
+        strong = self.strong_regret
+        return Regret(
+            growth_exponent(strong.objective, episodes),
+            growth_exponent(strong.constraints.T, episodes),
+            growth_exponent(strong.maximum, episodes),
+        )
+
+
+@in_double_precision
+def account(
+    cmdp: CMDP, policies: ArrayLike, *, unsafe_at: tuple[float, ...] = UNSAFE_AT
+) -> Account:
+    """Account for a sequence of policies, `[K, H, S, A]`, in the true model.
+
+    Examples:
+        The paper's minimal example. Playing the first two options in turn has no weak regret, and
+        a strong one of K/5:
+
+        >>> import cmdpax, numpy as np
+        >>> cmdp = cmdpax.environments.make("bandit")
+        >>> in_turn = np.eye(3)[np.arange(100) % 2][:, None, None, :]
+        >>> result = cmdpax.account(cmdp, in_turn)
+        >>> abs(result.weak_regret.objective[-1]) < 1e-9, abs(result.weak_regret.maximum[-1]) < 1e-9
+        (True, True)
+        >>> round(result.strong_regret.objective[-1], 9), round(result.strong_regret.maximum[-1], 9)
+        (20.0, 20.0)
+    """
+    validate(cmdp)
+    sequence = np.asarray(policies, dtype=np.float64)
+    if sequence.ndim != 4 or not len(sequence):
+        raise ModelError(f"policies has shape {sequence.shape}, expected (K, H, S, A), K ≥ 1.")
+    sequence = np.stack([validate_policy(cmdp, policy) for policy in sequence])
+    solution = find_optimum(cmdp)
+    values = _values(cmdp, sequence)
+    suboptimality = solution.value - values[:, 0]
+    violation = cmdp.thresholds - values[:, 1:]
+    return Account(
+        values[:, 0],
+        values[:, 1:],
+        suboptimality,
+        violation,
+        strong_regret(suboptimality, violation),
+        weak_regret(suboptimality, violation),
+        unsafe_share(violation, tuple(unsafe_at)),
+        tuple(unsafe_at),
+        solution.value,
+    )
+
+
+_evaluate_all = jax.jit(
+    jax.vmap(lambda cmdp, policy: evaluate_policy(cmdp, policy)[0], in_axes=(None, 0))
+)
+
+
+def _values(cmdp: CMDP, policies: np.ndarray) -> np.ndarray:
+    """(V_r, V_u) of every policy, `[K, 1+I]`, in blocks of one size."""
+    size = max(1, min(len(policies), _BLOCK_BYTES // policies[0].nbytes))
+    model = jax.device_put(cmdp)
+    parts = []
+    for first in range(0, len(policies), size):
+        block = policies[first : first + size]
+        padded = np.resize(block, (size, *block.shape[1:]))
+        parts.append(np.asarray(_evaluate_all(model, jnp.asarray(padded)))[: len(block)])
+    return np.concatenate(parts)

@@ -1,0 +1,84 @@
+"""Arguments of `learn` and its kin, checked and completed."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from cmdpax.errors import ParameterError, nearest_name
+from cmdpax.estimation import Optimism
+from cmdpax.hyperparameters import require_count
+from cmdpax.learners import DEFAULT_REGULARIZATION, factory_of
+from cmdpax.learners.base import Factory
+from cmdpax.schedules import Schedule, Scheduled
+
+Algorithm = str | Factory
+"""A registered name, or a factory of the user's own."""
+
+_EVERY_EPISODE_UP_TO = 100_000
+_RECORDED_BEYOND = 10_000
+
+
+def as_factory(algorithm: Algorithm) -> Factory:
+    """A registered algorithm's factory, or the user's own."""
+    return algorithm if callable(algorithm) else factory_of(algorithm)
+
+
+def as_optimism(optimism: str | Optimism, num_episodes: int) -> Optimism:
+    """A profile by name, or an `Optimism` as it is."""
+    if isinstance(optimism, Optimism):
+        return optimism
+    profiles: dict[str, Callable[[], Optimism]] = {
+        "theory": lambda: Optimism.theory(num_episodes),
+        "empirical": Optimism.empirical,
+        "live": Optimism.live,
+    }
+    check_choice("optimism", optimism, tuple(profiles))
+    return profiles[optimism]()
+
+
+def as_regularization(algorithm: Algorithm, given: Scheduled | None) -> Scheduled:
+    """τ: the default of the algorithm, or what was given, if the algorithm takes it."""
+    name = algorithm if isinstance(algorithm, str) else ""
+    if given is None:
+        return DEFAULT_REGULARIZATION if name.startswith("regularized") else 0.0
+    initial = given.initial if isinstance(given, Schedule) else given
+    if name.startswith("vanilla") and initial != 0:
+        raise ParameterError(
+            f"{name} has no regularization, got {initial}; use "
+            f"{name.replace('vanilla', 'regularized')}."
+        )
+    if name == "regularized-dual" and initial == 0:
+        raise ParameterError("regularized-dual divides by τ, got 0; use vanilla-dual.")
+    return given
+
+
+def as_seeds(seeds: int | Iterable[int]) -> list[int]:
+    """The seeds of the runs: 0, 1, … for a number of runs."""
+    if isinstance(seeds, int | np.integer) and not isinstance(seeds, bool):
+        return list(range(require_count("seeds", seeds)))
+    found = [] if isinstance(seeds, str | bool) else list(seeds)
+    if not found or any(not hasattr(s, "__index__") or not 0 <= s < 2**32 for s in found):
+        raise ParameterError(
+            f"seeds is {seeds!r}, it must be a number of runs or a list of whole numbers ≥ 0."
+        )
+    return [int(seed) for seed in found]
+
+
+def episodes_to_record(num_episodes: int, record: Iterable[int] | None) -> np.ndarray:
+    """The episodes to keep, ascending, the last being K."""
+    if record is not None:
+        wanted = np.unique(np.array(list(record), dtype=np.int64))
+        if wanted.size == 0 or wanted[0] < 1 or wanted[-1] > num_episodes:
+            raise ParameterError(f"record must name episodes between 1 and {num_episodes}.")
+        return np.union1d(wanted, [num_episodes])
+    if num_episodes <= _EVERY_EPISODE_UP_TO:
+        return np.arange(1, num_episodes + 1)
+    spaced = np.geomspace(1, num_episodes, _RECORDED_BEYOND).round().astype(np.int64)
+    return np.union1d(spaced, [num_episodes // 10, num_episodes])
+
+
+def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    """Refuse what is not one of the choices, with the nearest one."""
+    if value not in choices:
+        raise ParameterError(f"{name} is {value!r}; {nearest_name(str(value), choices)}.")

@@ -1,0 +1,289 @@
+"""`cmdpax learn`, `cmdpax iterate` and `cmdpax algorithms`."""
+
+import re
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO
+
+import numpy as np
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+import cmdpax
+from cmdpax.cli.environments import parse_parameter
+from cmdpax.cli.models import AsJson, ModelFile
+from cmdpax.cli.output import messages, number, print_json, results, table
+from cmdpax.errors import FileError, ParameterError, nearest_name
+from cmdpax.files import require_folder, write_atomically
+
+_SCHEDULE = re.compile(
+    r"(?P<initial>[\d.e+-]+)\*(?:k|\(k(?P<offset>[+-][\d.e]+)\))\^-?(?P<exponent>[\d.e]+)"
+)
+Parameters = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-p", "--parameter", help="key=value: a number, or a schedule such as 0.3*k^-0.2."
+    ),
+]
+Plot = Annotated[Path | None, typer.Option("--plot", help="Draw the curves (.png, .pdf, .svg).")]
+Out = Annotated[Path | None, typer.Option("--out", help="Write the numbers to this .npz.")]
+
+
+def algorithms() -> None:
+    """List the learning algorithms."""
+    for name in cmdpax.algorithms():
+        results.print(name)
+
+
+def learn(
+    file: ModelFile,
+    algorithm: Annotated[str, typer.Option("--algorithm", help="One of `cmdpax algorithms`.")],
+    episodes: Annotated[int, typer.Option("--episodes", help="K.")] = 4000,
+    seeds: Annotated[str, typer.Option("--seeds", help="A number of runs, or 7,8,9.")] = "5",
+    optimism: Annotated[
+        str, typer.Option("--optimism", help="empirical, live, theory.")
+    ] = "empirical",
+    observations: Annotated[str, typer.Option("--observations", help="mean, bernoulli.")] = "mean",
+    precision: Annotated[str, typer.Option("--precision", help="double, single.")] = "double",
+    parameter: Parameters = None,
+    as_json: AsJson = False,
+    out: Out = None,
+    plot: Plot = None,
+) -> None:
+    """Learn a CMDP online in simulation, and account for every episode.
+
+    Example: cmdpax learn random.npz --algorithm regularized-primal-dual --episodes 4000 --seeds 5
+    """
+    _require_targets(out, plot)
+    known = ("step_size", "regularization", "max_multiplier", "margin")
+    chosen = _chosen(parameter, known)
+    cmdp = cmdpax.load(file)
+    start = time.perf_counter()
+    with _caught(), _bar() as report:
+        history = cmdpax.learn(
+            cmdp,
+            algorithm,
+            num_episodes=episodes,
+            seeds=_seeds(seeds),
+            optimism=optimism,
+            observations=observations,
+            precision=precision,
+            progress=report,
+            **chosen,
+        )
+    seconds = time.perf_counter() - start
+    if out is not None:
+        history.save(out)
+        messages.print(f"wrote {out}", markup=False)
+    if plot is not None:
+        from cmdpax.figures import plot_history, save_figure
+
+        save_figure(plot_history(history), plot)
+        messages.print(f"wrote {plot}", markup=False)
+    if as_json:
+        print_json(_learned(history, seconds))
+    else:
+        _print_history(file, cmdp, history, seconds)
+
+
+def iterate(
+    file: ModelFile,
+    scheme: Annotated[str, typer.Option("--scheme", help="primal-dual, dual.")],
+    iterations: Annotated[int, typer.Option("--iterations", help="T.")] = 1000,
+    parameter: Parameters = None,
+    as_json: AsJson = False,
+    out: Out = None,
+    plot: Plot = None,
+) -> None:
+    """Iterate a scheme on a known CMDP.
+
+    Example: cmdpax iterate random.npz --scheme primal-dual -p regularization=0.05
+    """
+    _require_targets(out, plot)
+    known = ("step_size", "regularization", "max_multiplier", "policy_floor")
+    chosen = _chosen(parameter, known)
+    cmdp = cmdpax.load(file)
+    start = time.perf_counter()
+    iterates = cmdpax.iterate(cmdp, scheme, num_iterations=iterations, **chosen)
+    seconds = time.perf_counter() - start
+    solution = cmdpax.solve(cmdp)
+    if out is not None:
+        _write_iterates(out, iterates)
+    if plot is not None:
+        from cmdpax.figures import plot_iterates, save_figure
+
+        figure = plot_iterates(iterates, solution.value, cmdp.thresholds, solution.multipliers)
+        save_figure(figure, plot)
+        messages.print(f"wrote {plot}", markup=False)
+    content = _iterated(cmdp, iterates, solution, seconds)
+    if as_json:
+        print_json(content)
+        return
+    rows = ((name.replace("_", " "), _cell(value)) for name, value in content.items())
+    listing = table(f"{file}: {cmdp}, {scheme}", ("", ""), rows)
+    listing.show_header = False
+    results.print(listing)
+
+
+def _iterated(
+    cmdp: cmdpax.CMDP, iterates: cmdpax.Iterates, solution: cmdpax.Solution, seconds: float
+) -> dict[str, Any]:
+    mixture = cmdpax.evaluate(cmdp, iterates.mixture)
+    violation = cmdp.thresholds - iterates.constraint_values[-1]
+    distance = iterates.potential
+    return {
+        "optimal_value": solution.value,
+        "last_suboptimality": solution.value - float(iterates.value[-1]),
+        "last_violation": float(violation.max(initial=0.0)) if violation.size else 0.0,
+        "mixture_suboptimality": solution.value - mixture.value,
+        "mixture_violation": float((cmdp.thresholds - mixture.constraint_values).max(initial=0.0)),
+        "last_multipliers": iterates.multipliers[-1],
+        "optimal_multipliers": solution.multipliers,
+        "last_potential": None if distance is None else float(distance[-1]),
+        "seconds": seconds,
+    }
+
+
+def _learned(history: cmdpax.History, seconds: float) -> dict[str, Any]:
+    summary = {name: values.tolist() for name, values in history.summary().items()}
+    exponents = history.growth_exponent()
+    return {
+        **{name: history.manifest[name] for name in ("algorithm", "num_episodes", "optimum")},
+        "runs": len(history.value),
+        **summary,
+        "growth_exponent_objective": exponents.objective,
+        "growth_exponent_constraints": exponents.maximum,
+        "multipliers": history.multipliers[:, -1],
+        "optimal_multipliers": history.manifest["optimal_multipliers"],
+        "seconds": seconds,
+    }
+
+
+def _print_history(file: Path, cmdp: cmdpax.CMDP, history: cmdpax.History, seconds: float) -> None:
+    num_runs, num_episodes = len(history.value), history.manifest["num_episodes"]
+    rate = num_runs * num_episodes / seconds
+    title = f"{file}: {cmdp}, {history.manifest['algorithm']}"
+    rows = [
+        (name.replace("_", " "), *_interval(values)) for name, values in history.summary().items()
+    ]
+    results.print(table(title, ("account", "mean", "± 95 %"), rows))
+    if cmdp.num_constraints:
+        last, best = history.multipliers[:, -1], history.manifest["optimal_multipliers"]
+        multipliers = [
+            (i, *_interval(last[:, i]), number(best[i])) for i in range(cmdp.num_constraints)
+        ]
+        headers = ("multiplier", "mean at K", "± 95 %", "optimal")
+        results.print(table("Multipliers", headers, multipliers))
+    messages.print(
+        f"{num_runs} runs of {num_episodes} episodes in {seconds:.1f} s, compilation included "
+        f"({rate:,.0f} episodes/s)"
+    )
+
+
+def _interval(values: np.ndarray) -> tuple[str, str]:
+    """Mean, and half of Student's 95 % interval."""
+    if len(values) < 2:
+        return number(float(values.mean())), "one run"
+    from scipy.stats import t
+
+    half = t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
+    return f"{values.mean():.6g}", f"{half:.3g}"
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return ", ".join(number(item) for item in value) or "none"
+    return "none" if value is None else number(value)
+
+
+def _write_iterates(out: Path, iterates: cmdpax.Iterates) -> None:
+    content = {name: array for name, array in iterates._asdict().items() if array is not None}
+
+    def write(file: BinaryIO) -> None:
+        np.savez_compressed(file, allow_pickle=False, **content)
+
+    write_atomically(out, write)
+    messages.print(f"wrote {out}", markup=False)
+
+
+def _require_targets(out: Path | None, plot: Path | None) -> None:
+    if out is not None:
+        if out.suffix != ".npz":
+            raise FileError(f"{out} has the ending {out.suffix!r}; results are .npz files.")
+        require_folder(out)
+    if plot is not None:
+        from cmdpax.figures import require_picture
+
+        require_picture(plot)
+
+
+def _chosen(parameters: list[str] | None, known: tuple[str, ...]) -> dict[str, Any]:
+    """`key=value` pairs as keyword arguments; values are numbers or schedules."""
+    chosen: dict[str, Any] = {}
+    for text in parameters or []:
+        key, value = parse_parameter(text)
+        if key not in known:
+            raise ParameterError(f"unknown parameter {key!r}; {nearest_name(key, known)}.")
+        chosen[key] = _schedule(key, value)
+    return chosen
+
+
+def _schedule(key: str, value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    match = _SCHEDULE.fullmatch(value.replace(" ", ""))
+    if match is None:
+        raise ParameterError(
+            f"{key} is {value!r}, it must be a number or a schedule such as 0.3*k^-0.2 or "
+            "0.3*(k+10)^-0.2."
+        )
+    return cmdpax.schedules.power(
+        float(match["initial"]), float(match["exponent"]), float(match["offset"] or 0)
+    )
+
+
+def _seeds(text: str) -> int | list[int]:
+    try:
+        numbers = [int(part) for part in text.split(",")]
+    except ValueError:
+        raise ParameterError(
+            f"--seeds is {text!r}, it must be a number of runs or a list such as 7,8,9."
+        ) from None
+    return numbers if "," in text else numbers[0]
+
+
+@contextmanager
+def _caught() -> Iterator[None]:
+    """Warnings as lines on standard error."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", cmdpax.CmdpaxWarning)
+        yield
+    for warning in caught:
+        messages.print(f"warning: {warning.message}", style="yellow", markup=False)
+
+
+@contextmanager
+def _bar() -> Iterator[Any]:
+    """A bar with episodes, episodes/s and the time left, on a terminal."""
+    if not messages.is_terminal:
+        yield False
+        return
+    columns = (
+        TextColumn("learning"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=messages, transient=True) as display:
+        line = display.add_task("learning", total=None, rate="compiling")
+        start = time.perf_counter()
+
+        def report(done: int, total: int) -> None:
+            rate = f"{done / (time.perf_counter() - start):,.0f} episodes/s per run"
+            display.update(line, completed=done, total=total, rate=rate)
+
+        yield report

@@ -1,0 +1,239 @@
+"""The schemes with the model known: exact values in place of optimistic ones.
+
+primal-dual:  Q = Q^{π_k} of r + λ_kᵀu + τψ_k,   π_{k+1} ∝ π_k exp(ηQ)             Eqs. (3), (6)
+dual:         π_k = argmax_π V_{r + λ_kᵀu}^π + τ·entropy(π)
+both:         λ_{k+1} = clip((1 - ητ) λ_k - η (V_u^{π_k} - c))                     Eqs. (4), (7)
+"""
+
+import functools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Integer
+
+from cmdpax.errors import ParameterError, nearest_name
+from cmdpax.evaluation import occupancy, q_values, signal_array
+from cmdpax.hyperparameters import hyperparameters, is_constant, require_count
+from cmdpax.learners.base import Hyperparameters, rates_at
+from cmdpax.model import CMDP
+from cmdpax.planning.dynamic_program import Stage, backward_plan, greedy, soft
+from cmdpax.potential import Saddle, potential, saddle_of
+from cmdpax.precision import in_double_precision
+from cmdpax.schedules import Scheduled
+from cmdpax.schemes import dual_descent, lagrangian, mirror_ascent, raise_to_floor
+from cmdpax.transitions import at_step
+from cmdpax.validation import validate
+
+SCHEMES = ("primal-dual", "dual")
+_BLOCK = 1024
+
+
+class Iterates(NamedTuple):
+    """The iterates k = 1, …, T of a scheme.
+
+    Attributes:
+        value: V_r^{π_k}, `[T]`.
+        constraint_values: V_u^{π_k}, `[T, I]`.
+        multipliers: λ_k, `[T, I]`.
+        potential: Φ_k, `[T]`, for a constant τ > 0; else None.
+        policy: π_T, the last one evaluated, `[H, S, A]`.
+        mixture: the policy of the averaged occupancy of all iterates, `[H, S, A]`.
+    """
+
+    value: np.ndarray
+    constraint_values: np.ndarray
+    multipliers: np.ndarray
+    potential: np.ndarray | None
+    policy: np.ndarray
+    mixture: np.ndarray
+
+
+class SchemeState(NamedTuple):
+    """What the next iteration needs, and the sum of the occupancies so far."""
+
+    iteration: Integer[Array, ""]
+    log_policy: Float[Array, "H S A"]  # log π_k; the dual scheme plans its own
+    multipliers: Float[Array, " I"]
+    total_occupancy: Float[Array, "H S A"]
+
+
+class Shown(NamedTuple):
+    """What an iteration shows."""
+
+    value: Float[Array, ""]
+    constraint_values: Float[Array, " I"]
+    multipliers: Float[Array, " I"]
+    potential: Float[Array, ""]
+
+
+def iterate_once(
+    cmdp: CMDP,
+    state: SchemeState,
+    chosen: Hyperparameters,
+    policy_floor: Float[Array, ""],
+    scheme: str,
+) -> tuple[SchemeState, SchemeState]:
+    """One iteration: (π_k, λ_k) as played, and the state after it."""
+    step_size, regularization, max_multiplier, _ = rates_at(chosen, state.iteration)
+    if scheme == "primal-dual":
+        log_policy = state.log_policy
+        signals = jnp.concatenate([signal_array(cmdp), -log_policy[..., None]], axis=-1)
+        every_q, values = q_values(cmdp.transitions, signals, jnp.exp(log_policy))
+        constraint_values = (cmdp.initial @ values)[1:-1]
+        q_lagrangian = lagrangian(every_q, state.multipliers, regularization)
+        following = mirror_ascent(log_policy, q_lagrangian, step_size)
+        following = raise_to_floor(following, policy_floor)
+    else:
+        signals = signal_array(cmdp)
+        reward = signals[..., 0] + signals[..., 1:] @ state.multipliers
+        plan = backward_plan(
+            lambda step: Stage(at_step(cmdp.transitions, step), reward[step], signals[step]),
+            cmdp.sizes,
+            soft(regularization) if scheme == "dual" else greedy,
+            jnp.asarray(cmdp.initial),
+        )
+        log_policy = following = plan.log_policy
+        constraint_values = plan.signal_values[1:]
+    multipliers = dual_descent(
+        state.multipliers,
+        constraint_values - cmdp.thresholds,
+        step_size,
+        regularization,
+        max_multiplier,
+    )
+    mass = occupancy(cmdp, jnp.exp(log_policy))
+    total = state.total_occupancy + mass
+    played = state._replace(log_policy=log_policy, total_occupancy=mass)
+    return played, SchemeState(state.iteration + 1, following, multipliers, total)
+
+
+@functools.partial(jax.jit, static_argnames="scheme")
+def _advance(
+    cmdp: CMDP,
+    state: SchemeState,
+    chosen: Hyperparameters,
+    policy_floor: Float[Array, ""],
+    saddle: Saddle | None,
+    num_iterations: Integer[Array, ""],
+    scheme: str,
+) -> tuple[SchemeState, Float[Array, "H S A"], Shown]:
+    """`num_iterations` ≤ a block of iterations; also π of the last one."""
+    num_constraints = cmdp.num_constraints
+    dtype = state.multipliers.dtype
+    buffer = Shown(
+        jnp.zeros(_BLOCK, dtype),
+        jnp.zeros((_BLOCK, num_constraints), dtype),
+        jnp.zeros((_BLOCK, num_constraints), dtype),
+        jnp.zeros(_BLOCK, dtype),
+    )
+
+    def body(
+        index: Array, carry: tuple[SchemeState, Array, Shown]
+    ) -> tuple[SchemeState, Array, Shown]:
+        state, _, buffer = carry
+        played, following = iterate_once(cmdp, state, chosen, policy_floor, scheme)
+        gained = jnp.einsum("hsa,hsaj->j", played.total_occupancy, signal_array(cmdp))
+        distance = jnp.zeros((), dtype)
+        if saddle is not None:
+            distance = potential(saddle, played.log_policy, played.multipliers)
+        shown = Shown(gained[0], gained[1:], played.multipliers, distance)
+        buffer = jax.tree.map(lambda kept, new: kept.at[index].set(new), buffer, shown)
+        return following, played.log_policy, buffer
+
+    start = (state, state.log_policy, buffer)
+    return jax.lax.fori_loop(0, num_iterations, body, start)
+
+
+@in_double_precision
+def iterate(
+    cmdp: CMDP,
+    scheme: str,
+    *,
+    num_iterations: int,
+    step_size: Scheduled = 0.1,
+    regularization: Scheduled = 0.0,
+    max_multiplier: float = 6.0,
+    policy_floor: float = 0.0,
+) -> Iterates:
+    """Iterate a scheme on a known CMDP, from the uniform policy and λ_1 = 0.
+
+    Args:
+        cmdp: the model; any finite rewards.
+        scheme: "primal-dual" or "dual".
+        num_iterations: T.
+        step_size: η, a number or a schedule.
+        regularization: τ, a number or a schedule; 0 is the vanilla scheme.
+        max_multiplier: λ_max.
+        policy_floor: ε_0 ∈ [0, 1]: keeps π(a | s) ≥ ε_0/A, the restricted simplex of RPG-PD
+            (primal-dual only).
+
+    Examples:
+        >>> import cmdpax
+        >>> cmdp = cmdpax.environments.make("bandit")
+        >>> damped = cmdpax.iterate(cmdp, "primal-dual", num_iterations=2000, regularization=0.05)
+        >>> bool(abs(damped.value[-1] - damped.value[-2]) < 1e-6)
+        True
+    """
+    validate(cmdp)
+    if scheme not in SCHEMES:
+        raise ParameterError(f"unknown scheme {scheme!r}; {nearest_name(str(scheme), SCHEMES)}.")
+    num_iterations = require_count("num_iterations", num_iterations)
+    chosen = hyperparameters(step_size, regularization, max_multiplier, 0.0, num_iterations)
+    _check_floor(scheme, policy_floor)
+    tau = chosen.regularization
+    saddle = None
+    if is_constant(tau) and tau.initial > 0:
+        saddle = saddle_of(cmdp, tau.initial, max_multiplier)
+    kind = "greedy" if scheme == "dual" and tau.initial == 0 else scheme
+    return _collect(cmdp, chosen, float(policy_floor), saddle, num_iterations, kind)
+
+
+def _collect(
+    cmdp: CMDP,
+    chosen: Hyperparameters,
+    policy_floor: float,
+    saddle: Saddle | None,
+    num_iterations: int,
+    scheme: str,
+) -> Iterates:
+    """Run block after block and put the pieces together."""
+    num_constraints, *pairs = cmdp.sizes
+    state = SchemeState(
+        jnp.asarray(1, jnp.int32),
+        jnp.full(pairs, -np.log(pairs[-1])),
+        jnp.zeros(num_constraints),
+        jnp.zeros(pairs),
+    )
+    model, rates = jax.device_put(cmdp), jax.tree.map(jnp.asarray, chosen)
+    floor, last, parts = jnp.asarray(policy_floor), state.log_policy, []
+    for first in range(0, num_iterations, _BLOCK):
+        count = min(_BLOCK, num_iterations - first)
+        state, last, shown = _advance(model, state, rates, floor, saddle, jnp.int32(count), scheme)
+        parts.append(jax.tree.map(lambda array, count=count: np.asarray(array)[:count], shown))
+    value, constraint_values, multipliers, distance = (
+        np.concatenate(pieces) for pieces in zip(*parts, strict=True)
+    )
+    return Iterates(
+        value,
+        constraint_values,
+        multipliers,
+        None if saddle is None else distance,
+        np.exp(last),
+        _policy_of(np.asarray(state.total_occupancy)),
+    )
+
+
+def _policy_of(mass: Float[np.ndarray, "H S A"]) -> Float[np.ndarray, "H S A"]:
+    """π(a | s) = d(s, a) / Σ_a d(s, a); uniform where no mass arrives."""
+    total = mass.sum(axis=-1, keepdims=True)
+    uniform = np.full_like(mass, 1 / mass.shape[-1])
+    return np.divide(mass, total, out=uniform, where=total > 0)
+
+
+def _check_floor(scheme: str, policy_floor: float) -> None:
+    if not 0 <= policy_floor <= 1:
+        raise ParameterError(f"policy_floor is {policy_floor}, it must be between 0 and 1.")
+    if policy_floor and scheme != "primal-dual":
+        raise ParameterError("policy_floor restricts the primal-dual scheme; the dual one plans.")

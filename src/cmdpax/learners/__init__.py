@@ -1,0 +1,55 @@
+"""Learners of an unknown CMDP, by name."""
+
+from cmdpax.errors import ParameterError, nearest_name
+from cmdpax.learners.base import (
+    Factory,
+    Hyperparameters,
+    Info,
+    Knowledge,
+    Learner,
+    Rates,
+    rates_at,
+)
+from cmdpax.learners.dual import regularized_dual, vanilla_dual
+from cmdpax.learners.primal_dual import primal_dual
+
+__all__ = [
+    "Factory",
+    "Hyperparameters",
+    "Info",
+    "Knowledge",
+    "Learner",
+    "Rates",
+    "algorithms",
+    "factory_of",
+    "rates_at",
+]
+
+DEFAULT_REGULARIZATION = 0.02
+
+_FACTORIES: dict[str, Factory] = {
+    "regularized-primal-dual": primal_dual,
+    "regularized-dual": regularized_dual,
+    "vanilla-primal-dual": primal_dual,
+    "vanilla-dual": vanilla_dual,
+}
+
+
+def algorithms() -> list[str]:
+    """The names that `learn` and `replay` know, sorted.
+
+    Examples:
+        >>> import cmdpax
+        >>> cmdpax.algorithms()
+        ['regularized-dual', 'regularized-primal-dual', 'vanilla-dual', 'vanilla-primal-dual']
+    """
+    return sorted(_FACTORIES)
+
+
+def factory_of(algorithm: str) -> Factory:
+    """The factory of a registered algorithm."""
+    if algorithm not in _FACTORIES:
+        raise ParameterError(
+            f"unknown algorithm {algorithm!r}; {nearest_name(str(algorithm), _FACTORIES)}."
+        )
+    return _FACTORIES[algorithm]

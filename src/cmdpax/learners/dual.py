@@ -1,0 +1,89 @@
+"""Dual learning with optimistic exploration: Algorithm 3, Eqs. (11)-(12).
+
+    for k = 1, …, K:
+        update r̂_k, û_k, p̂_k                                                        Eq. (9)
+        π_k = argmax_π V_{r̂ + λ_kᵀû}^π + τ·(optimistic entropy), under p̂            Eq. (11)
+        λ_{k+1} = clip((1 - ητ) λ_k - η (V_û^{π_k} - c))                            Eq. (12)
+        play π_k, count
+
+(The paper prints argmin; it is argmax.) The optimistic entropy adds b^p log A per step, so that the
+planning reward is r̂ + λᵀû + τ b^p log A. Nothing is truncated. The vanilla algorithm is τ = 0,
+where soft planning becomes greedy: another planner, since soft planning divides by τ.
+"""
+
+import functools
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Integer
+
+from cmdpax.estimation import (
+    Statistics,
+    Trajectory,
+    empty_statistics,
+    optimistic_model,
+    record,
+)
+from cmdpax.learners.base import Hyperparameters, Info, Knowledge, Learner, rates_at, unrolling
+from cmdpax.planning.dynamic_program import Stage, backward_plan, greedy, soft
+from cmdpax.schemes import dual_descent
+
+
+class DualState(NamedTuple):
+    """What the next episode needs."""
+
+    episode: Integer[Array, ""]  # k
+    log_policy: Float[Array, "H S A"]  # log π_k, planned from episodes 1 … k-1
+    multipliers: Float[Array, " I"]  # λ_k
+    constraint_values: Float[Array, " I"]  # V_û of π_k
+    statistics: Statistics  # of episodes 1 … k-1
+
+
+def dual(is_soft: bool, knowledge: Knowledge, hyperparameters: Hyperparameters) -> Learner:
+    """Algorithm 3 if soft; the vanilla dual algorithm if not."""
+    num_constraints, horizon, _, num_actions = knowledge.sizes
+    dtype = knowledge.initial.dtype
+    log_num_actions = jnp.log(num_actions).astype(dtype)
+
+    def plan(
+        episode: Integer[Array, ""], multipliers: Float[Array, " I"], statistics: Statistics
+    ) -> DualState:
+        """ "Update" the model and plan π_k for λ_k."""
+        model = optimistic_model(statistics, knowledge.bonuses, knowledge.signals)
+        regularization = rates_at(hyperparameters, episode).regularization
+        reward = model.signals[..., 0] + model.signals[..., 1:] @ multipliers
+        if is_soft:
+            reward = reward + regularization * model.transition_bonus * log_num_actions
+        result = backward_plan(
+            lambda step: Stage(model.transitions[step], reward[step], model.signals[step]),
+            knowledge.sizes,
+            soft(regularization) if is_soft else greedy,
+            knowledge.initial,
+            unroll=unrolling(horizon),
+        )
+        values = result.signal_values[1:]
+        return DualState(episode, result.log_policy, multipliers, values, statistics)
+
+    def init() -> DualState:
+        known = knowledge.signals is not None
+        statistics = empty_statistics(knowledge.sizes, knowledge.bonuses, known, dtype)
+        first = jnp.asarray(1, jnp.int32)
+        return plan(first, jnp.zeros(num_constraints, dtype), statistics)
+
+    def update(state: DualState, trajectory: Trajectory) -> tuple[DualState, Info]:
+        rates = rates_at(hyperparameters, state.episode)
+        multipliers = dual_descent(
+            state.multipliers,
+            state.constraint_values - (knowledge.thresholds + rates.margin),
+            rates.step_size,
+            rates.regularization,
+            rates.max_multiplier,
+        )
+        next_state = plan(state.episode + 1, multipliers, record(state.statistics, trajectory))
+        return next_state, Info(state.multipliers, state.constraint_values, None)
+
+    return Learner(init, update)
+
+
+regularized_dual = functools.partial(dual, True)
+vanilla_dual = functools.partial(dual, False)

@@ -1,0 +1,134 @@
+"""`replay`: a learner fed with logged episodes instead of playing its own."""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cmdpax.arguments import Algorithm, as_factory, as_optimism, as_regularization
+from cmdpax.engine import cast
+from cmdpax.errors import ModelError
+from cmdpax.estimation import Bonuses, Optimism, Trajectory
+from cmdpax.history import Log
+from cmdpax.hyperparameters import hyperparameters
+from cmdpax.learners.base import Hyperparameters, Info
+from cmdpax.model import CMDP
+from cmdpax.precision import in_double_precision
+from cmdpax.rescaling import require_unit_rewards
+from cmdpax.schedules import Scheduled
+from cmdpax.simulation import Design, make_learner
+from cmdpax.validation import validate
+
+
+class Replay(NamedTuple):
+    """What a learner made of logged episodes, k = 1, …, K.
+
+    Attributes:
+        multipliers: λ_k, `[K, I]`.
+        optimistic_constraint_values: V̂_u of π_k, `[K, I]`.
+        policies: π_k, `[K, H, S, A]`.
+        q_values: Q̂_z of π_k, `[K, H, S, A]`; None for the dual algorithms.
+    """
+
+    multipliers: np.ndarray
+    optimistic_constraint_values: np.ndarray
+    policies: np.ndarray
+    q_values: np.ndarray | None
+
+
+@in_double_precision
+def replay(
+    cmdp: CMDP,
+    algorithm: Algorithm,
+    log: Log,
+    *,
+    optimism: str | Optimism = "empirical",
+    step_size: Scheduled = 0.1,
+    regularization: Scheduled | None = None,
+    max_multiplier: float = 6.0,
+    margin: Scheduled = 0.0,
+) -> Replay:
+    """Feed logged episodes to a learner, in order, and show what it would have done.
+
+    Of the CMDP the learner gets what it may know: sizes, thresholds, the start, and the rewards if
+    the profile says that they are known.
+
+    Args:
+        cmdp: the model; rewards in [0, 1].
+        algorithm: as for `learn`, like the other arguments.
+        log: `.states [K, H+1]`, `.actions [K, H]`, `.rewards [K, H]`,
+            `.constraint_rewards [K, I, H]`, such as `history.log.run(0)`.
+    """
+    validate(cmdp)
+    require_unit_rewards(cmdp)
+    trajectories = _trajectories(cmdp, log)
+    num_episodes = len(trajectories.actions)
+    chosen = hyperparameters(
+        step_size,
+        as_regularization(algorithm, regularization),
+        max_multiplier,
+        margin,
+        num_episodes,
+    )
+    profile = as_optimism(optimism, num_episodes)
+    design = Design(as_factory(algorithm), profile.rewards == "known", False, False, True)
+    info, log_policies = _feed(
+        design,
+        jax.device_put(cmdp),
+        cast(chosen, float),
+        cast(profile.numbers(cmdp.sizes), float),
+        trajectories,
+    )
+    return Replay(
+        np.array(info.multipliers),
+        np.array(info.constraint_values),
+        np.exp(log_policies),
+        None if info.q_values is None else np.array(info.q_values),
+    )
+
+
+@functools.partial(jax.jit, static_argnames="design")
+def _feed(
+    design: Design, cmdp: CMDP, chosen: Hyperparameters, bonuses: Bonuses, log: Trajectory
+) -> tuple[Info, jax.Array]:
+    learner = make_learner(design, cmdp, chosen, bonuses)
+
+    def step(state: Any, trajectory: Trajectory) -> tuple[Any, tuple[Info, jax.Array]]:
+        following, info = learner.update(state, trajectory)
+        return following, (info, state.log_policy)
+
+    _, shown = jax.lax.scan(step, learner.init(), log)
+    return shown
+
+
+def _trajectories(cmdp: CMDP, log: Log) -> Trajectory:
+    """The log as the learner takes it, checked against the model."""
+    num_constraints, horizon, num_states, num_actions = cmdp.sizes
+    arrays = {name: np.asarray(getattr(log, name)) for name in Log._fields}
+    count = arrays["actions"].shape[0] if arrays["actions"].ndim else 0
+    expected = {
+        "states": (count, horizon + 1),
+        "actions": (count, horizon),
+        "rewards": (count, horizon),
+        "constraint_rewards": (count, num_constraints, horizon),
+    }
+    for name, shape in expected.items():
+        if arrays[name].shape != shape or not count:
+            raise ModelError(
+                f"the log's {name} has shape {arrays[name].shape}, expected {shape} for "
+                f"{count} episodes (at least 1)."
+            )
+    for name, size in (("states", num_states), ("actions", num_actions)):
+        if arrays[name].min() < 0 or arrays[name].max() >= size:
+            raise ModelError(
+                f"the log's {name} lie in [{arrays[name].min()}, {arrays[name].max()}], "
+                f"the model has 0 … {size - 1}."
+            )
+    return Trajectory(
+        jnp.asarray(arrays["states"], jnp.int32),
+        jnp.asarray(arrays["actions"], jnp.int32),
+        jnp.asarray(arrays["rewards"], float),
+        jnp.asarray(arrays["constraint_rewards"], float),
+    )

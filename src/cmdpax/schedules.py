@@ -1,0 +1,70 @@
+"""Hyperparameters that change with the episode: x_k = initial · (k + offset)^(-exponent).
+
+A schedule is three numbers, not a function, so that a grid over schedules is one compiled program;
+a constant is the exponent 0.
+"""
+
+from typing import Any, NamedTuple, TypeAlias
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Integer
+
+from cmdpax.errors import ParameterError
+
+
+class Schedule(NamedTuple):
+    """x_k = initial · (k + offset)^(-exponent), for k = 1, 2, …; numbers or arrays of them."""
+
+    initial: Any
+    exponent: Any
+    offset: Any
+
+
+Scheduled: TypeAlias = float | int | Schedule
+"""A number, or a schedule."""
+
+
+def constant(value: float) -> Schedule:
+    """x_k = value."""
+    return Schedule(value, 0.0, 0.0)
+
+
+def power(initial: float, exponent: float, offset: float = 0.0) -> Schedule:
+    """x_k = initial · (k + offset)^(-exponent), for k = 1, 2, …
+
+    Examples:
+        >>> import cmdpax
+        >>> schedule = cmdpax.schedules.power(0.3, 0.5)
+        >>> [round(float(cmdpax.schedules.values(schedule, k)), 3) for k in (1, 4, 100)]
+        [0.3, 0.15, 0.03]
+    """
+    if not offset > -1:
+        raise ParameterError(f"offset is {offset}, it must exceed -1 (the first k is 1).")
+    return Schedule(initial, exponent, offset)
+
+
+def as_schedule(name: str, value: Scheduled) -> Schedule:
+    """A number as a constant schedule; refuses what is neither a number nor a schedule."""
+    schedule = value if isinstance(value, Schedule) else Schedule(value, 0.0, 0.0)
+    for number in schedule:
+        if isinstance(number, bool | str) or not np.isscalar(number) or not np.isfinite(number):
+            raise ParameterError(
+                f"{name} is {value!r}, it must be a finite number or a schedule "
+                "(cmdpax.schedules.power)."
+            )
+    if schedule.offset <= -1:
+        raise ParameterError(f"{name} has the offset {schedule.offset}, it must exceed -1.")
+    return Schedule(*(float(number) for number in schedule))
+
+
+def value_at(schedule: Schedule, episode: Integer[Array, ""]) -> Float[Array, ""]:
+    """x_k inside jitted code."""
+    index = episode.astype(jnp.result_type(schedule.initial)) + schedule.offset
+    return schedule.initial * index**-schedule.exponent
+
+
+def values(schedule: Scheduled, episodes: Any) -> np.ndarray:
+    """x_k for one or several k, in NumPy."""
+    initial, exponent, offset = as_schedule("schedule", schedule)
+    return np.asarray(initial * (np.asarray(episodes, dtype=float) + offset) ** -exponent)

@@ -1,0 +1,72 @@
+"""The updates of the schemes, Eqs. (3)-(4) and (6)-(7), and nothing else.
+
+They know nothing of where the values come from: exact values make the scheme of a known model,
+optimistic ones the learner of an unknown one. τ = 0 is the vanilla scheme.
+
+* ascent in the policy:   π_{k+1,h}(a | s) ∝ π_{k,h}(a | s) exp(η Q_{k,h}(s, a));
+* descent in the multipliers:   λ_{k+1} = clip_[0, λ_max]((1 - ητ) λ_k - η (V_u - c)).
+
+Both lines of iteration k use π_k and λ_k. Policies are kept as log π: probabilities underflow.
+"""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+
+def mirror_ascent(
+    log_policy: Float[Array, "*H S A"],
+    q_values: Float[Array, "*H S A"],
+    step_size: Float[Array, ""],
+) -> Float[Array, "*H S A"]:
+    """log π_{k+1} of Eq. (6): π_{k+1} ∝ π_k exp(η Q_k)."""
+    return jax.nn.log_softmax(log_policy + step_size * q_values, axis=-1)
+
+
+def dual_descent(
+    multipliers: Float[Array, " I"],
+    slacks: Float[Array, " I"],
+    step_size: Float[Array, ""],
+    regularization: Float[Array, ""],
+    max_multiplier: Float[Array, ""],
+) -> Float[Array, " I"]:
+    """λ_{k+1} of Eq. (7), with slacks V_u - c."""
+    shrunk = (1 - step_size * regularization) * multipliers
+    return jnp.clip(shrunk - step_size * slacks, 0, max_multiplier)
+
+
+def raise_to_floor(
+    log_policy: Float[Array, "*H S A"], floor: Float[Array, ""]
+) -> Float[Array, "*H S A"]:
+    """KL projection onto {x : x_a ≥ floor/A}, the restricted simplex of RPG-PD.
+
+    With l = floor/A the projection of y is x_a = max(l, κ y_a), κ the number that makes the sum 1:
+    if the m smallest entries are raised, κ = (1 - m l) / (sum of the others), and m is the first
+    for which the next entry is not raised. 0 ≤ floor ≤ 1.
+    """
+    num_actions = log_policy.shape[-1]
+    least = floor / num_actions
+    ascending = jnp.sort(jnp.exp(log_policy), axis=-1)
+    others = jnp.cumsum(ascending[..., ::-1], axis=-1)[..., ::-1]  # Σ of entries m, m+1, …
+    raised = jnp.arange(num_actions, dtype=ascending.dtype)
+    kappa = (1 - raised * least) / others
+    fits = kappa * ascending >= least
+    fits = fits.at[..., -1].set(True)  # at floor 1 all are equal, up to rounding
+    chosen = jnp.argmax(fits, axis=-1, keepdims=True)
+    log_kappa = jnp.log(jnp.take_along_axis(kappa, chosen, axis=-1))
+    projected = jnp.maximum(jnp.log(least), log_policy + log_kappa)
+    return jnp.where(floor > 0, jax.nn.log_softmax(projected, axis=-1), log_policy)
+
+
+def lagrangian(
+    q_values: Float[Array, "H S A L"],
+    multipliers: Float[Array, " I"],
+    regularization: Float[Array, ""],
+) -> Float[Array, "H S A"]:
+    """Q_z = Q_r + Σ_i λ_i Q_{u_i} + τ Q_ψ, from Q_r, Q_u and Q_ψ in this order (eq:def-qk).
+
+    The entropy is masked where τ = 0, so that a grid may contain it.
+    """
+    plain = q_values[..., 0] + q_values[..., 1:-1] @ multipliers
+    entropy = jnp.where(regularization > 0, regularization * q_values[..., -1], 0)
+    return plain + entropy

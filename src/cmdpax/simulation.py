@@ -1,0 +1,248 @@
+"""Learners on a simulated CMDP: many runs in one compiled batch.
+
+The loop holds the learner and the episode that it plays, nothing else. Its policies go, a block of
+episodes at a time, to the accounts, which evaluate them in the true model: next to the learner,
+never in it. The number of episodes is data, so that one program serves every K.
+
+The randomness of episode k of a run comes from `fold_in(run key, k)`: a longer run has the shorter
+one as its prefix, and a run is the same alone and in any batch.
+"""
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Integer, Key
+
+from cmdpax.estimation import Bonuses, Trajectory
+from cmdpax.evaluation import evaluate_policy, signal_array, signals_at
+from cmdpax.learners.base import Factory, Hyperparameters, Knowledge, Learner, unrolling
+from cmdpax.model import CMDP
+from cmdpax.transitions import at_step, sample_at, sample_index
+
+_BLOCK_BYTES = 2**26  # policies that are kept until they are accounted for
+
+
+class Runs(NamedTuple):
+    """Runs of one algorithm, stacked: every array has a leading axis R."""
+
+    keys: Key[Array, " R"]
+    hyperparameters: Hyperparameters
+    bonuses: Bonuses
+
+
+class Design(NamedTuple):
+    """What is compiled in: the algorithm, and what may be known and observed."""
+
+    factory: Factory
+    rewards_known: bool
+    bernoulli: bool  # observations are Bernoulli draws, not the means
+    stacked: bool  # one CMDP per run
+    keep_log: bool
+
+
+# ------------------------------------------------------------------------------------ one episode
+
+
+def play(
+    key: Key[Array, ""], cmdp: CMDP, log_policy: Float[Array, "H S A"], bernoulli: bool
+) -> Trajectory:
+    """Play a policy for one episode; consumes the key."""
+    horizon, num_signals = cmdp.horizon, 1 + cmdp.num_constraints
+    per_step = 2 + (num_signals if bernoulli else 0)
+    dtype = log_policy.dtype
+    uniforms = jax.random.uniform(key, (1 + horizon * per_step,), dtype)
+    policy = jnp.exp(log_policy)
+
+    def step(
+        state: Integer[Array, ""], at: tuple[Array, Array, Array]
+    ) -> tuple[Array, tuple[Array, Array, Array]]:
+        index, decision, uniform = at
+        action = sample_index(uniform[0], decision[state])
+        following = sample_at(uniform[1], at_step(cmdp.transitions, index), state, action)
+        observed = signals_at(cmdp, index)[:, state, action]
+        if bernoulli:
+            observed = (uniform[2:] < observed).astype(dtype)
+        return following, (following, action, observed)
+
+    first = sample_index(uniforms[0], cmdp.initial)
+    stages = (jnp.arange(horizon), policy, uniforms[1:].reshape(horizon, per_step))
+    _, (states, actions, observed) = jax.lax.scan(step, first, stages, unroll=unrolling(horizon))
+    return Trajectory(
+        states=jnp.concatenate([first[None], states]),
+        actions=actions,
+        rewards=observed[:, 0],
+        constraint_rewards=observed[:, 1:].T,
+    )
+
+
+def make_learner(
+    design: Design, cmdp: CMDP, hyperparameters: Hyperparameters, bonuses: Bonuses
+) -> Learner:
+    """The learner, told what it may know of the model and no more."""
+    knowledge = Knowledge(
+        cmdp.sizes,
+        jnp.asarray(cmdp.initial),
+        jnp.asarray(cmdp.thresholds),
+        signal_array(cmdp) if design.rewards_known else None,
+        bonuses,
+    )
+    return design.factory(knowledge, hyperparameters)
+
+
+# ---------------------------------------------------------------------------------- many episodes
+
+
+class Block(NamedTuple):
+    """Some consecutive episodes of every run, as they were played; first axis: episodes."""
+
+    log_policies: Float[Array, "E R H S A"]
+    multipliers: Float[Array, "E R I"]
+    log: Trajectory | None
+
+
+@functools.partial(jax.jit, static_argnames="design")
+def start(design: Design, cmdp: CMDP, runs: Runs) -> Any:
+    """The states of all runs before their first episode."""
+
+    def one(model: CMDP, run: Runs) -> Any:
+        return make_learner(design, model, run.hyperparameters, run.bonuses).init()
+
+    return jax.vmap(one, in_axes=(0 if design.stacked else None, 0))(cmdp, runs)
+
+
+@functools.partial(jax.jit, static_argnames=("design", "size"), donate_argnames="states")
+def advance(
+    design: Design,
+    cmdp: CMDP,
+    runs: Runs,
+    states: Any,
+    first: Integer[Array, ""],
+    num_episodes: Integer[Array, ""],
+    size: int,
+) -> tuple[Any, Block]:
+    """Play episodes first, first + 1, … (`num_episodes` ≤ `size` of them) of every run."""
+
+    def episode(model: CMDP, run: Runs, state: Any, index: Array) -> tuple[Any, Block]:
+        learner = make_learner(design, model, run.hyperparameters, run.bonuses)
+        key = jax.random.fold_in(run.keys, index)
+        trajectory = play(key, model, state.log_policy, design.bernoulli)
+        next_state, info = learner.update(state, trajectory)
+        log = trajectory if design.keep_log else None
+        return next_state, Block(state.log_policy, info.multipliers, log)
+
+    batch = jax.vmap(episode, in_axes=(0 if design.stacked else None, 0, 0, None))
+    shapes = jax.eval_shape(batch, cmdp, runs, states, first)[1]
+    buffer = jax.tree.map(lambda s: jnp.zeros((size, *s.shape), s.dtype), shapes)
+
+    def body(index: Array, carry: tuple[Any, Block]) -> tuple[Any, Block]:
+        states, buffer = carry
+        states, shown = batch(cmdp, runs, states, first + index)
+        buffer = jax.tree.map(lambda kept, new: kept.at[index].set(new), buffer, shown)
+        return states, buffer
+
+    return jax.lax.fori_loop(0, num_episodes, body, (states, buffer))
+
+
+def block_size(cmdp: CMDP, num_runs: int, dtype: Any) -> int:
+    """Episodes per block: as many as memory allows, at most 1024."""
+    _, *pairs = cmdp.sizes
+    policy_bytes = num_runs * jnp.dtype(dtype).itemsize
+    for axis in pairs:
+        policy_bytes *= axis
+    return int(min(1024, max(1, _BLOCK_BYTES // policy_bytes)))
+
+
+def blocks(
+    design: Design, cmdp: CMDP, runs: Runs, num_episodes: int
+) -> Iterator[tuple[int, int, Block]]:
+    """Run everything; yields (first episode, number of episodes, block)."""
+    states = start(design, cmdp, runs)
+    size = block_size(cmdp, runs.keys.shape[0], cmdp.initial.dtype)
+    for first in range(1, num_episodes + 1, size):
+        count = min(size, num_episodes + 1 - first)
+        states, block = advance(
+            design, cmdp, runs, states, jnp.int32(first), jnp.int32(count), size
+        )
+        yield first, count, block
+
+
+# ----------------------------------------------------------------------------------- the accounts
+
+
+class Sums(NamedTuple):
+    """Running sums of the accounts of every run, with the compensation of their rounding."""
+
+    strong: Float[Array, "R J"]  # positive parts; entry 0 is the objective
+    strong_lost: Float[Array, "R J"]
+    weak: Float[Array, "R J"]
+    weak_lost: Float[Array, "R J"]
+    unsafe: Integer[Array, "R E"]  # episodes with some violation ≥ each level
+
+
+class Entries(NamedTuple):
+    """The accounts of some consecutive episodes; first axis: episodes."""
+
+    values: Float[Array, "E R J"]  # V_r, V_u of the true model
+    strong: Float[Array, "E R J"]  # cumulative
+    weak: Float[Array, "E R J"]
+
+
+def no_sums(num_runs: int, num_signals: int, num_levels: int, dtype: Any) -> Sums:
+    """Before the first episode."""
+    nothing = jnp.zeros((num_runs, num_signals), dtype)
+    counts = jnp.zeros((num_runs, num_levels), jnp.int32)
+    return Sums(nothing, nothing, nothing, nothing, counts)
+
+
+@functools.partial(jax.jit, static_argnames="stacked")
+def account_block(
+    cmdp: CMDP,
+    optima: Float[Array, " R"],
+    levels: Float[Array, " E"],
+    log_policies: Float[Array, "E R H S A"],
+    num_episodes: Integer[Array, ""],
+    sums: Sums,
+    stacked: bool,
+) -> tuple[Sums, Entries]:
+    """Evaluate a block of policies in the true model and add them to the sums."""
+
+    def of_run(model: CMDP, policies: Array) -> Array:
+        return jax.vmap(lambda log_policy: evaluate_policy(model, jnp.exp(log_policy))[0])(policies)
+
+    in_axes = (0 if stacked else None, 1)
+    values = jax.vmap(of_run, in_axes=in_axes, out_axes=1)(cmdp, log_policies)  # [E, R, J]
+    thresholds = jnp.broadcast_to(cmdp.thresholds, (*optima.shape, cmdp.num_constraints))
+    targets = jnp.concatenate([optima[:, None], thresholds], axis=1)
+    played = (jnp.arange(values.shape[0]) < num_episodes)[:, None, None]
+    missing = jnp.where(played, targets - values, 0)
+    strong, strong_lost, strong_path = _add(sums.strong, sums.strong_lost, jnp.maximum(missing, 0))
+    weak, weak_lost, weak_path = _add(sums.weak, sums.weak_lost, missing)
+    worst = jnp.max(missing[..., 1:], axis=-1, initial=-jnp.inf)
+    reached = (worst[..., None] >= levels) & played
+    unsafe = sums.unsafe + jnp.sum(reached, axis=0, dtype=jnp.int32)
+    return (
+        Sums(strong, strong_lost, weak, weak_lost, unsafe),
+        Entries(values, strong_path, weak_path),
+    )
+
+
+def _add(
+    total: Float[Array, "R J"], lost: Float[Array, "R J"], terms: Float[Array, "E R J"]
+) -> tuple[Float[Array, "R J"], Float[Array, "R J"], Float[Array, "E R J"]]:
+    """Cumulative sums with Kahan's compensation, one term after the other."""
+
+    def step(carry: tuple[Array, Array], term: Array) -> tuple[tuple[Array, Array], Array]:
+        total, lost = carry
+        term = term - lost
+        bigger = total + term
+        return (bigger, (bigger - total) - term), bigger
+
+    (total, lost), path = jax.lax.scan(step, (total, lost), terms)
+    return total, lost, path
+
+
+Progress = Callable[[int, int], None]
+"""Called with the episodes done and the episodes in all."""

@@ -49,6 +49,7 @@ docs: $(TOOLS) ## the documentation site, into site/
 
 bench: $(RUNTIME) ## the benchmarks of this machine
 	$(BIN)/python benchmarks/planning.py
+	$(BIN)/python benchmarks/learning.py
 
 package: $(RUNTIME) ## build the wheel, install it alone, use it once
 	rm -rf build/package && mkdir -p build/package

@@ -5,13 +5,16 @@ the way a user does.
 """
 
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import hypothesis
 import jax
 import pytest
 
+from cmdpax.cli import main
 from golden_files import GOLDEN_NAMES, Golden
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -56,3 +59,31 @@ def double_precision() -> Iterator[None]:
     """JAX's 64-bit types, for tests of the functions below the public ones."""
     with jax.enable_x64(True):
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where the command line keeps compiled programs: never in the user's home."""
+    folder = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(folder))
+        yield folder
+
+
+@pytest.fixture
+def run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Iterator[Callable[..., tuple[int, str, str]]]:
+    """Call `cmdpax …` in an empty folder; returns (exit code, standard output, standard error)."""
+    monkeypatch.chdir(tmp_path)
+    cache = jax.config.jax_compilation_cache_dir
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["cmdpax", *arguments])
+        with pytest.raises(SystemExit) as end:
+            main()
+        captured = capsys.readouterr()
+        return int(end.value.code or 0), captured.out, captured.err
+
+    yield call
+    jax.config.update("jax_compilation_cache_dir", cache)

@@ -9,22 +9,6 @@ import numpy as np
 import pytest
 
 import cmdpax
-from cmdpax.cli import main
-
-
-@pytest.fixture
-def run(monkeypatch, capsys, tmp_path):
-    """Call `cmdpax …` in an empty folder; returns (exit code, standard output, standard error)."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["cmdpax", *arguments])
-        with pytest.raises(SystemExit) as end:
-            main()
-        captured = capsys.readouterr()
-        return end.value.code or 0, captured.out, captured.err
-
-    return call
 
 
 @pytest.fixture

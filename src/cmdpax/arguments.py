@@ -57,7 +57,7 @@ def as_seeds(seeds: int | Iterable[int]) -> list[int]:
     """The seeds of the runs: 0, 1, … for a number of runs."""
     if isinstance(seeds, int | np.integer) and not isinstance(seeds, bool):
         return list(range(require_count("seeds", seeds)))
-    found = [] if isinstance(seeds, str | bool) else list(seeds)
+    found = [] if isinstance(seeds, str) or not isinstance(seeds, Iterable) else list(seeds)
     if not found or any(not hasattr(s, "__index__") or not 0 <= s < 2**32 for s in found):
         raise ParameterError(
             f"seeds is {seeds!r}, it must be a number of runs or a list of whole numbers ≥ 0."
@@ -68,10 +68,11 @@ def as_seeds(seeds: int | Iterable[int]) -> list[int]:
 def episodes_to_record(num_episodes: int, record: Iterable[int] | None) -> np.ndarray:
     """The episodes to keep, ascending, the last being K."""
     if record is not None:
-        wanted = np.unique(np.array(list(record), dtype=np.int64))
-        if wanted.size == 0 or wanted[0] < 1 or wanted[-1] > num_episodes:
+        wanted = np.unique(list(record)) if isinstance(record, Iterable) else np.array([])
+        whole = wanted.size > 0 and wanted.dtype.kind in "iu"
+        if not whole or wanted[0] < 1 or wanted[-1] > num_episodes:
             raise ParameterError(f"record must name episodes between 1 and {num_episodes}.")
-        return np.union1d(wanted, [num_episodes])
+        return np.union1d(wanted, [num_episodes]).astype(np.int64)
     if num_episodes <= _EVERY_EPISODE_UP_TO:
         return np.arange(1, num_episodes + 1)
     spaced = np.geomspace(1, num_episodes, _RECORDED_BEYOND).round().astype(np.int64)

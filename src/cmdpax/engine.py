@@ -1,6 +1,8 @@
 """The engine: configurations in, NumPy arrays of their accounts out."""
 
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import jax
@@ -16,6 +18,9 @@ from cmdpax.model import CMDP
 from cmdpax.potential import Saddle, potential, saddle_of
 from cmdpax.simulation import Block, Design, Entries, Progress, Runs, account_block, blocks, no_sums
 
+_CACHE_BYTES = 5 * 2**20  # of a core, for the models of its group of runs
+_GROUP_RUNS = 64
+
 
 class Configuration(NamedTuple):
     """One run: its seed and what the user chose for it."""
@@ -26,34 +31,91 @@ class Configuration(NamedTuple):
 
 
 class Collected(NamedTuple):
-    """NumPy arrays of all runs; the first axis of the first four is recorded episodes."""
+    """NumPy arrays of all runs, which are the leading axis of everything."""
 
-    entries: Entries
-    multipliers: np.ndarray
-    potential: np.ndarray | None
+    entries: Entries  # [R, T, J]
+    multipliers: np.ndarray  # [R, T, I]
+    potential: np.ndarray | None  # [R, T]
     log: Log | None
     unsafe: np.ndarray  # counts, [R, E]
     capped: np.ndarray  # episodes with λ_i at its cap, [R, I]
     policy: np.ndarray  # [R, H, S, A]
 
 
+class Task(NamedTuple):
+    """What all runs of a batch share."""
+
+    design: Design
+    cmdp: CMDP
+    optimum: float
+    recorded: np.ndarray
+    num_episodes: int
+    levels: tuple[float, ...]
+
+
 def run_batch(
-    design: Design,
-    cmdp: CMDP,
+    task: Task,
     configurations: Sequence[Configuration],
-    optimum: float,
-    recorded: np.ndarray,
-    num_episodes: int,
-    levels: tuple[float, ...],
-    saddles: Saddle | None,
+    saddles: Sequence[Saddle] | None,
     report: Progress,
 ) -> Collected:
-    """Run all blocks, and keep what is recorded."""
+    """Run all configurations, in groups that fit the processor's caches, one thread per core.
+
+    A run does not depend on its group: only the speed does. On an accelerator there is one group.
+    """
+    size, num_workers = _group_size(task.cmdp, len(configurations))
+    in_double = jnp.result_type(float) == jnp.float64  # the context is the thread's own
+    done: dict[int, int] = {}
+
+    def run(first: int) -> Collected:
+        members = [min(first + i, len(configurations) - 1) for i in range(size)]  # last: padding
+
+        def group_report(episodes: int, total: int) -> None:
+            done[first] = episodes
+            num_groups = -(-len(configurations) // size)
+            report(sum(done.values()) // num_groups, total)
+
+        with jax.enable_x64(in_double):
+            chosen = None if saddles is None else [saddles[i] for i in members]
+            group = [configurations[i] for i in members]
+            collected = _run_group(task, group, chosen, group_report)
+        real = min(size, len(configurations) - first)
+        return jax.tree.map(lambda array: array[:real], collected)
+
+    starts = range(0, len(configurations), size)
+    if num_workers == 1 or len(starts) == 1:
+        return _join([run(first) for first in starts])
+    with ThreadPoolExecutor(num_workers) as pool:
+        return _join(list(pool.map(run, starts)))
+
+
+def _group_size(cmdp: CMDP, num_runs: int) -> tuple[int, int]:
+    """Runs per group, and threads: a group's model should fit a core's cache."""
+    if jax.default_backend() != "cpu":
+        return num_runs, 1
+    num_workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    _, horizon, num_states, num_actions = cmdp.sizes
+    run_bytes = 12 * horizon * num_states**2 * num_actions  # p̂ and the counts
+    fitting = max(1, min(_GROUP_RUNS, _CACHE_BYTES // run_bytes))
+    num_rounds = -(-num_runs // (fitting * num_workers))
+    return -(-num_runs // (num_rounds * num_workers)), num_workers
+
+
+def _run_group(
+    task: Task,
+    configurations: Sequence[Configuration],
+    saddles: Sequence[Saddle] | None,
+    report: Progress,
+) -> Collected:
+    """Run all blocks of one compiled batch, and keep what is recorded."""
+    design, cmdp, optimum, recorded, num_episodes, levels = task
     dtype = jnp.result_type(float)
     model = cast(cmdp, dtype)
     runs = stack_runs(cmdp, configurations, dtype)
     optima = jnp.full(len(configurations), optimum, dtype)
-    saddle = None if saddles is None else cast(saddles, dtype)
+    saddle = None
+    if saddles is not None:
+        saddle = cast(jax.tree.map(lambda *arrays: np.stack(arrays), *saddles), dtype)
     sums = no_sums(len(configurations), 1 + cmdp.num_constraints, len(levels), dtype)
     capped = jnp.zeros((len(configurations), cmdp.num_constraints), jnp.int32)
     kept: list[tuple[Any, ...]] = []
@@ -75,12 +137,15 @@ def run_batch(
         kept.append((*shown, _take(block.log, np.arange(count))))
         last = block.log_policies[count - 1]
         report(first + count - 1, num_episodes)
-    entries, multipliers, distance, log = (_join(pieces) for pieces in zip(*kept, strict=True))
+    joined = jax.tree.map(
+        lambda *arrays: np.moveaxis(np.concatenate(arrays), 0, 1), *kept
+    )  # episodes came first
+    entries, multipliers, distance, log = joined
     return Collected(
         entries,
         multipliers,
         distance,
-        None if log is None else Log(*(np.moveaxis(np.asarray(a), 0, 1) for a in log)),
+        None if log is None else Log(*log),
         np.asarray(sums.unsafe),
         np.asarray(capped),
         np.exp(np.asarray(last, dtype=np.float64)),
@@ -102,13 +167,14 @@ def _take(tree: Any, places: np.ndarray) -> Any:
 
 
 def _join(pieces: Sequence[Any]) -> Any:
+    """Groups of runs, one after the other."""
     return jax.tree.map(lambda *arrays: np.concatenate(arrays), *pieces)
 
 
 @jax.jit
 def _count_capped(multipliers: Any, caps: Any, count: Any) -> Any:
-    played = (jnp.arange(multipliers.shape[0]) < count)[:, None, None]
-    return jnp.sum((multipliers >= caps[:, None]) & played, axis=0, dtype=jnp.int32)
+    played = (jnp.arange(multipliers.shape[0], dtype=jnp.int32) < count)[:, None, None]
+    return jnp.sum((multipliers >= caps[None, :, None]) & played, axis=0, dtype=jnp.int32)
 
 
 @jax.jit
@@ -139,10 +205,10 @@ def stack_runs(cmdp: CMDP, configurations: Sequence[Configuration], dtype: Any) 
     return Runs(jnp.stack(keys), jax.tree.map(stack, *chosen), jax.tree.map(stack, *bonuses))
 
 
-def stack_saddles(cmdp: CMDP, configurations: Sequence[Configuration]) -> Saddle:
-    """The saddle point that each run approaches, stacked."""
+def find_saddles(cmdp: CMDP, configurations: Sequence[Configuration]) -> list[Saddle]:
+    """The saddle point that each run approaches."""
     found: dict[tuple[float, float, float], Saddle] = {}
-    keys = []
+    result = []
     for _, chosen, _ in configurations:
         tau, margin = chosen.regularization, chosen.margin
         if not (is_constant(tau) and is_constant(margin) and tau.initial > 0):
@@ -150,5 +216,5 @@ def stack_saddles(cmdp: CMDP, configurations: Sequence[Configuration]) -> Saddle
         key = (tau.initial, chosen.max_multiplier, margin.initial)
         if key not in found:
             found[key] = saddle_of(cmdp, *key)
-        keys.append(key)
-    return jax.tree.map(lambda *arrays: np.stack(arrays), *(found[key] for key in keys))
+        result.append(found[key])
+    return result

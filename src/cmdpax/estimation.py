@@ -149,7 +149,7 @@ class Statistics(NamedTuple):
     visits: Integer[Array, "H S A"]
     transition_counts: Integer[Array, "H S A T"]
     transitions: Float[Array, "H S A T"]  # p̂
-    reward_sums: Float[Array, "H S A J"] | None  # signal 0 is the reward; None: known
+    reward_sums: Float[Array, "H J S A"] | None  # signal 0 is the reward; None: known
 
 
 def empty_statistics(sizes: Sizes, bonuses: Bonuses, known: bool, dtype: Any) -> Statistics:
@@ -161,7 +161,7 @@ def empty_statistics(sizes: Sizes, bonuses: Bonuses, known: bool, dtype: Any) ->
         visits=jnp.zeros(pairs, jnp.int32),
         transition_counts=jnp.zeros((*pairs, num_states), jnp.int32),
         transitions=jnp.broadcast_to(row, (*pairs, num_states)),
-        reward_sums=None if known else jnp.zeros((*pairs, 1 + num_constraints), dtype),
+        reward_sums=None if known else jnp.zeros((horizon, 1 + num_constraints, *pairs[1:]), dtype),
     )
 
 
@@ -176,7 +176,7 @@ def record(statistics: Statistics, trajectory: Trajectory) -> Statistics:
     sums = statistics.reward_sums
     if sums is not None:
         observed = jnp.vstack([trajectory.rewards[None], trajectory.constraint_rewards])
-        sums = sums.at[at].add(observed.T)
+        sums = sums.at[steps, :, at[1], at[2]].add(observed.T)
     return Statistics(visits, counts, statistics.transitions.at[at].set(rows), sums)
 
 
@@ -186,13 +186,13 @@ def record(statistics: Statistics, trajectory: Trajectory) -> Statistics:
 class OptimisticModel(NamedTuple):
     """r̂ and û (stacked), p̂ and b^p of Eq. (9)."""
 
-    signals: Float[Array, "H S A J"]  # r̂, û_1, …
+    signals: Float[Array, "H J S A"]  # r̂, û_1, …
     transitions: Float[Array, "H S A T"]  # p̂
     transition_bonus: Float[Array, "H S A"]  # b^p
 
 
 def optimistic_model(
-    statistics: Statistics, bonuses: Bonuses, known: Float[Array, "H S A J"] | None
+    statistics: Statistics, bonuses: Bonuses, known: Float[Array, "H J S A"] | None
 ) -> OptimisticModel:
     """The optimistic model of the episodes counted so far, Eq. (9)."""
     dtype = statistics.transitions.dtype
@@ -201,9 +201,9 @@ def optimistic_model(
     transition_bonus = bonuses.transition * shrinking
     bonus = (bonuses.reward + bonuses.transition) * shrinking
     if known is not None:
-        return OptimisticModel(known + bonus[..., None], statistics.transitions, transition_bonus)
+        return OptimisticModel(known + bonus[:, None], statistics.transitions, transition_bonus)
     assert statistics.reward_sums is not None
-    signals = statistics.reward_sums / visits[..., None] + bonus[..., None]
+    signals = statistics.reward_sums / visits[:, None] + bonus[:, None]
     untried = (statistics.visits == 0) & ~jnp.isnan(bonuses.unvisited_reward)
-    signals = jnp.where(untried[..., None], bonuses.unvisited_reward, signals)
+    signals = jnp.where(untried[:, None], bonuses.unvisited_reward, signals)
     return OptimisticModel(signals, statistics.transitions, transition_bonus)

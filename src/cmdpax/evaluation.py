@@ -20,7 +20,7 @@ from jaxtyping import Array, Float, Integer
 
 from cmdpax.model import CMDP, ArrayLike
 from cmdpax.precision import in_double_precision, to_numpy
-from cmdpax.transitions import Transitions, at_step, backup, choose, pick_step, push
+from cmdpax.transitions import Transitions, at_step, backup_signals, choose, pick_step, push
 from cmdpax.validation import validate, validate_policy
 
 
@@ -119,36 +119,34 @@ def occupancy_values(cmdp: CMDP, mass: Float[Array, "H S A"]) -> Float[Array, " 
 # ------------------------------------------------------------- Q-values of several signals at once
 
 
-def signal_array(cmdp: CMDP) -> Float[Array, "H S A J"]:
-    """r and u of every step, stacked last: signal 0 is the reward."""
-    return jnp.moveaxis(
-        jax.vmap(lambda step: signals_at(cmdp, step))(jnp.arange(cmdp.horizon)), 1, -1
-    )
+def signal_array(cmdp: CMDP) -> Float[Array, "H J S A"]:
+    """r and u of every step, stacked: signal 0 is the reward."""
+    return jax.vmap(lambda step: signals_at(cmdp, step))(jnp.arange(cmdp.horizon))
 
 
 def q_values(
     transitions: Transitions,
-    signals: Float[Array, "H S A L"],
+    signals: Float[Array, "H L S A"],
     policy: Float[Array, "H S A"],
-    ceilings: Float[Array, "H S A L"] | None = None,
+    ceilings: Float[Array, "H L S A"] | None = None,
     unroll: int = 1,
-) -> tuple[Float[Array, "H S A L"], Float[Array, "S L"]]:
+) -> tuple[Float[Array, "H L S A"], Float[Array, "L S"]]:
     """Q of each signal under a policy, and V at the first step.
 
     With ceilings, Q is truncated at them in every step, before V is taken: Algorithm 2.
     """
 
     def step(
-        values: Float[Array, "S L"], at: tuple[Array, ...]
-    ) -> tuple[Float[Array, "S L"], Float[Array, "S A L"]]:
+        values: Float[Array, "L S"], at: tuple[Array, ...]
+    ) -> tuple[Float[Array, "L S"], Float[Array, "L S A"]]:
         index, signal, decision, *ceiling = at
-        q_step = signal + backup(at_step(transitions, index), values)
+        q_step = signal + backup_signals(at_step(transitions, index), values)
         if ceiling:
             q_step = jnp.minimum(q_step, ceiling[0])
-        return jnp.einsum("sa,sal->sl", decision, q_step), q_step
+        return jnp.sum(decision[None] * q_step, axis=-1), q_step
 
-    horizon, num_states, _, num_signals = signals.shape
+    horizon, num_signals, num_states, _ = signals.shape
     stages = (jnp.arange(horizon), signals, policy) + (() if ceilings is None else (ceilings,))
-    start = jnp.zeros((num_states, num_signals), signals.dtype)
+    start = jnp.zeros((num_signals, num_states), signals.dtype)
     values, result = jax.lax.scan(step, start, stages, reverse=True, unroll=unroll)
     return result, values

@@ -6,7 +6,7 @@ both:         λ_{k+1} = clip((1 - ητ) λ_k - η (V_u^{π_k} - c))            
 """
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -79,15 +79,15 @@ def iterate_once(
     step_size, regularization, max_multiplier, _ = rates_at(chosen, state.iteration)
     if scheme == "primal-dual":
         log_policy = state.log_policy
-        signals = jnp.concatenate([signal_array(cmdp), -log_policy[..., None]], axis=-1)
+        signals = jnp.concatenate([signal_array(cmdp), -log_policy[:, None]], axis=1)
         every_q, values = q_values(cmdp.transitions, signals, jnp.exp(log_policy))
-        constraint_values = (cmdp.initial @ values)[1:-1]
+        constraint_values = (values @ cmdp.initial)[1:-1]
         q_lagrangian = lagrangian(every_q, state.multipliers, regularization)
         following = mirror_ascent(log_policy, q_lagrangian, step_size)
         following = raise_to_floor(following, policy_floor)
     else:
         signals = signal_array(cmdp)
-        reward = signals[..., 0] + signals[..., 1:] @ state.multipliers
+        reward = signals[:, 0] + jnp.einsum("i,hisa->hsa", state.multipliers, signals[:, 1:])
         plan = backward_plan(
             lambda step: Stage(at_step(cmdp.transitions, step), reward[step], signals[step]),
             cmdp.sizes,
@@ -134,7 +134,7 @@ def _advance(
     ) -> tuple[SchemeState, Array, Shown]:
         state, _, buffer = carry
         played, following = iterate_once(cmdp, state, chosen, policy_floor, scheme)
-        gained = jnp.einsum("hsa,hsaj->j", played.total_occupancy, signal_array(cmdp))
+        gained = jnp.einsum("hsa,hjsa->j", played.total_occupancy, signal_array(cmdp))
         distance = jnp.zeros((), dtype)
         if saddle is not None:
             distance = potential(saddle, played.log_policy, played.multipliers)
@@ -232,8 +232,8 @@ def _policy_of(mass: Float[np.ndarray, "H S A"]) -> Float[np.ndarray, "H S A"]:
     return np.divide(mass, total, out=uniform, where=total > 0)
 
 
-def _check_floor(scheme: str, policy_floor: float) -> None:
-    if not 0 <= policy_floor <= 1:
+def _check_floor(scheme: str, policy_floor: Any) -> None:
+    if not isinstance(policy_floor, int | float | np.number) or not 0 <= policy_floor <= 1:
         raise ParameterError(f"policy_floor is {policy_floor}, it must be between 0 and 1.")
     if policy_floor and scheme != "primal-dual":
         raise ParameterError("policy_floor restricts the primal-dual scheme; the dual one plans.")

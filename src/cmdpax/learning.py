@@ -18,7 +18,7 @@ from cmdpax.arguments import (
     check_choice,
     episodes_to_record,
 )
-from cmdpax.engine import Collected, Configuration, run_batch, stack_saddles
+from cmdpax.engine import Collected, Configuration, Task, find_saddles, run_batch
 from cmdpax.errors import CmdpaxWarning, MissingPackageError, ParameterError
 from cmdpax.estimation import Optimism
 from cmdpax.history import History
@@ -135,21 +135,12 @@ def learn_batch(
         stacked=False,
         keep_log=log,
     )
-    saddles = stack_saddles(cmdp, configurations) if potential else None
+    saddles = find_saddles(cmdp, configurations) if potential else None
     recorded = episodes_to_record(num_episodes, record)
     levels = tuple(float(level) for level in unsafe_at)
     with jax.enable_x64(precision == "double"), _reporting(progress) as report:
-        collected = run_batch(
-            design,
-            cmdp,
-            configurations,
-            solution.value,
-            recorded,
-            num_episodes,
-            levels,
-            saddles,
-            report,
-        )
+        task = Task(design, cmdp, solution.value, recorded, num_episodes, levels)
+        collected = run_batch(task, configurations, saddles, report)
     _warn_capped(collected.capped, num_episodes)
     manifest = _manifest(
         cmdp, algorithm, configurations, num_episodes, observations, precision, solution
@@ -174,21 +165,19 @@ def _history(
     manifest: dict[str, Any],
     num_episodes: int,
 ) -> History:
-    """Runs first, then recorded episodes; signal 0 is the objective."""
-    values, strong, weak = (
-        np.moveaxis(np.asarray(array, dtype=np.float64), 0, 1) for array in collected.entries
-    )
+    """Signal 0 is the objective."""
+    values, strong, weak = (np.asarray(array, dtype=np.float64) for array in collected.entries)
     distance = collected.potential
     return History(
         episodes=recorded,
         value=values[..., 0],
         constraint_values=values[..., 1:],
-        multipliers=np.moveaxis(np.asarray(collected.multipliers, dtype=np.float64), 0, 1),
+        multipliers=np.asarray(collected.multipliers, dtype=np.float64),
         strong_regret=Regret.of(strong[..., 0], strong[..., 1:]),
         weak_regret=Regret.of(weak[..., 0], weak[..., 1:]),
         unsafe=collected.unsafe / num_episodes,
         unsafe_at=levels,
-        potential=None if distance is None else np.asarray(distance, dtype=np.float64).T,
+        potential=None if distance is None else np.asarray(distance, dtype=np.float64),
         policy=collected.policy,
         log=collected.log,
         optimum=solution.value,

@@ -26,7 +26,7 @@ def regret_theorem(cmdp: CMDP, num_episodes: int, *, slater_gap: float | None = 
         >>> import cmdpax
         >>> preset = cmdpax.parameters.regret_theorem(cmdpax.environments.make("random"), 10**6)
         >>> [round(number, 6) for number in preset]
-        [4e-06, 0.138950, 7.332573]
+        [4e-06, 0.13895, 7.332615]
     """
     if not num_episodes >= 1:
         raise ParameterError(f"num_episodes is {num_episodes}, it must be at least 1.")

@@ -49,7 +49,7 @@ def raise_to_floor(
     ascending = jnp.sort(jnp.exp(log_policy), axis=-1)
     others = jnp.cumsum(ascending[..., ::-1], axis=-1)[..., ::-1]  # Σ of entries m, m+1, …
     raised = jnp.arange(num_actions, dtype=ascending.dtype)
-    kappa = (1 - raised * least) / others
+    kappa = jnp.broadcast_to(1 - raised * least, others.shape) / others
     fits = kappa * ascending >= least
     fits = fits.at[..., -1].set(True)  # at floor 1 all are equal, up to rounding
     chosen = jnp.argmax(fits, axis=-1, keepdims=True)
@@ -59,7 +59,7 @@ def raise_to_floor(
 
 
 def lagrangian(
-    q_values: Float[Array, "H S A L"],
+    q_values: Float[Array, "H L S A"],
     multipliers: Float[Array, " I"],
     regularization: Float[Array, ""],
 ) -> Float[Array, "H S A"]:
@@ -67,6 +67,6 @@ def lagrangian(
 
     The entropy is masked where τ = 0, so that a grid may contain it.
     """
-    plain = q_values[..., 0] + q_values[..., 1:-1] @ multipliers
-    entropy = jnp.where(regularization > 0, regularization * q_values[..., -1], 0)
+    plain = q_values[:, 0] + jnp.einsum("i,hisa->hsa", multipliers, q_values[:, 1:-1])
+    entropy = jnp.where(regularization > 0, regularization * q_values[:, -1], 0)
     return plain + entropy

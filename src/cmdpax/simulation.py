@@ -22,7 +22,7 @@ from cmdpax.learners.base import Factory, Hyperparameters, Knowledge, Learner, u
 from cmdpax.model import CMDP
 from cmdpax.transitions import at_step, sample_at, sample_index
 
-_BLOCK_BYTES = 2**26  # policies that are kept until they are accounted for
+_BLOCK_BYTES = 2**24  # policies that are kept until they are accounted for
 
 
 class Runs(NamedTuple):
@@ -54,13 +54,12 @@ def play(
     per_step = 2 + (num_signals if bernoulli else 0)
     dtype = log_policy.dtype
     uniforms = jax.random.uniform(key, (1 + horizon * per_step,), dtype)
-    policy = jnp.exp(log_policy)
 
     def step(
         state: Integer[Array, ""], at: tuple[Array, Array, Array]
     ) -> tuple[Array, tuple[Array, Array, Array]]:
         index, decision, uniform = at
-        action = sample_index(uniform[0], decision[state])
+        action = sample_index(uniform[0], jnp.exp(decision[state]))
         following = sample_at(uniform[1], at_step(cmdp.transitions, index), state, action)
         observed = signals_at(cmdp, index)[:, state, action]
         if bernoulli:
@@ -68,7 +67,7 @@ def play(
         return following, (following, action, observed)
 
     first = sample_index(uniforms[0], cmdp.initial)
-    stages = (jnp.arange(horizon), policy, uniforms[1:].reshape(horizon, per_step))
+    stages = (jnp.arange(horizon), log_policy, uniforms[1:].reshape(horizon, per_step))
     _, (states, actions, observed) = jax.lax.scan(step, first, stages, unroll=unrolling(horizon))
     return Trajectory(
         states=jnp.concatenate([first[None], states]),
@@ -179,7 +178,7 @@ class Sums(NamedTuple):
     strong_lost: Float[Array, "R J"]
     weak: Float[Array, "R J"]
     weak_lost: Float[Array, "R J"]
-    unsafe: Integer[Array, "R E"]  # episodes with some violation ≥ each level
+    unsafe: Integer[Array, "R L"]  # episodes with some violation ≥ each level
 
 
 class Entries(NamedTuple):
@@ -201,7 +200,7 @@ def no_sums(num_runs: int, num_signals: int, num_levels: int, dtype: Any) -> Sum
 def account_block(
     cmdp: CMDP,
     optima: Float[Array, " R"],
-    levels: Float[Array, " E"],
+    levels: Float[Array, " L"],
     log_policies: Float[Array, "E R H S A"],
     num_episodes: Integer[Array, ""],
     sums: Sums,
@@ -216,12 +215,12 @@ def account_block(
     values = jax.vmap(of_run, in_axes=in_axes, out_axes=1)(cmdp, log_policies)  # [E, R, J]
     thresholds = jnp.broadcast_to(cmdp.thresholds, (*optima.shape, cmdp.num_constraints))
     targets = jnp.concatenate([optima[:, None], thresholds], axis=1)
-    played = (jnp.arange(values.shape[0]) < num_episodes)[:, None, None]
-    missing = jnp.where(played, targets - values, 0)
+    played = (jnp.arange(values.shape[0], dtype=jnp.int32) < num_episodes)[:, None, None]
+    missing = jnp.where(played, targets[None] - values, 0)
     strong, strong_lost, strong_path = _add(sums.strong, sums.strong_lost, jnp.maximum(missing, 0))
     weak, weak_lost, weak_path = _add(sums.weak, sums.weak_lost, missing)
     worst = jnp.max(missing[..., 1:], axis=-1, initial=-jnp.inf)
-    reached = (worst[..., None] >= levels) & played
+    reached = (worst[..., None] >= levels[None, None]) & played
     unsafe = sums.unsafe + jnp.sum(reached, axis=0, dtype=jnp.int32)
     return (
         Sums(strong, strong_lost, weak, weak_lost, unsafe),

@@ -74,6 +74,16 @@ def backup(
     return total
 
 
+def backup_signals(transitions: Transitions, values: Float[Array, "L S"]) -> Float[Array, "L S A"]:
+    """`backup` of several signals, kept in front: the faster layout for small dense models."""
+    if isinstance(transitions, Successors):
+        return jax.vmap(lambda signal: backup(transitions, signal))(values)
+    num_states, num_actions, _ = transitions.shape
+    rows = transitions.reshape(num_states * num_actions, num_states)
+    expected = jnp.einsum("lt,kt->lk", values, rows)
+    return expected.reshape(-1, num_states, num_actions)
+
+
 def push(
     transitions: Transitions, mass: Float[Array, "S A"], num_states: int
 ) -> Float[Array, " T"]:

@@ -19,8 +19,9 @@ from cmdpax.cli.output import messages, number, print_json, results, table
 from cmdpax.errors import FileError, ParameterError, nearest_name
 from cmdpax.files import require_folder, write_atomically
 
+_NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?"
 _SCHEDULE = re.compile(
-    r"(?P<initial>[\d.e+-]+)\*(?:k|\(k(?P<offset>[+-][\d.e]+)\))\^-?(?P<exponent>[\d.e]+)"
+    rf"(?P<initial>{_NUMBER})\*(?:k|\(k(?P<offset>[+-]{_NUMBER})\))\^(?P<power>[+-]?{_NUMBER})"
 )
 Parameters = Annotated[
     list[str] | None,
@@ -241,7 +242,7 @@ def _schedule(key: str, value: Any) -> Any:
             "0.3*(k+10)^-0.2."
         )
     return cmdpax.schedules.power(
-        float(match["initial"]), float(match["exponent"]), float(match["offset"] or 0)
+        float(match["initial"]), -float(match["power"]), float(match["offset"] or 0)
     )
 
 

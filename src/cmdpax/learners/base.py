@@ -26,7 +26,7 @@ class Knowledge(NamedTuple):
     sizes: Sizes
     initial: Float[Array, " S"]  # μ
     thresholds: Float[Array, " I"]  # c
-    signals: Float[Array, "H S A J"] | None  # r and u, where they are known
+    signals: Float[Array, "H J S A"] | None  # r and u, where they are known
     bonuses: Bonuses
 
 
@@ -80,4 +80,4 @@ Factory: TypeAlias = Callable[[Knowledge, Hyperparameters], Learner]
 
 def unrolling(horizon: int) -> int:
     """How many steps of a loop over the horizon are compiled as one: short ones whole."""
-    return min(horizon, 8)
+    return horizon if horizon <= 16 else 4

@@ -51,7 +51,8 @@ def dual(is_soft: bool, knowledge: Knowledge, hyperparameters: Hyperparameters) 
         """ "Update" the model and plan π_k for λ_k."""
         model = optimistic_model(statistics, knowledge.bonuses, knowledge.signals)
         regularization = rates_at(hyperparameters, episode).regularization
-        reward = model.signals[..., 0] + model.signals[..., 1:] @ multipliers
+        constraints = jnp.einsum("i,hisa->hsa", multipliers, model.signals[:, 1:])
+        reward = model.signals[:, 0] + constraints
         if is_soft:
             reward = reward + regularization * model.transition_bonus * log_num_actions
         result = backward_plan(

@@ -12,7 +12,6 @@ The vanilla algorithm is τ = 0.
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer
 
@@ -30,11 +29,13 @@ from cmdpax.schemes import dual_descent, lagrangian, mirror_ascent
 
 
 class PrimalDualState(NamedTuple):
-    """What the next episode needs."""
+    """Between "update" and "play": π_k is about to be played, π_{k+1} and λ_{k+1} are known."""
 
     episode: Integer[Array, ""]  # k
     log_policy: Float[Array, "H S A"]  # log π_k
-    multipliers: Float[Array, " I"]  # λ_k
+    next_log_policy: Float[Array, "H S A"]  # log π_{k+1}
+    next_multipliers: Float[Array, " I"]  # λ_{k+1}
+    info: Info  # λ_k, V̂_u and Q̂_z of π_k
     statistics: Statistics  # of episodes 1 … k-1
 
 
@@ -43,49 +44,60 @@ def primal_dual(knowledge: Knowledge, hyperparameters: Hyperparameters) -> Learn
     num_constraints, *pairs = knowledge.sizes
     dtype = knowledge.initial.dtype
 
-    def init() -> PrimalDualState:
-        known = knowledge.signals is not None
-        return PrimalDualState(
-            episode=jnp.asarray(1, jnp.int32),
-            log_policy=jnp.full(pairs, -jnp.log(pairs[-1]), dtype),  # uniform
-            multipliers=jnp.zeros(num_constraints, dtype),
-            statistics=empty_statistics(knowledge.sizes, knowledge.bonuses, known, dtype),
-        )
-
-    def update(state: PrimalDualState, trajectory: Trajectory) -> tuple[PrimalDualState, Info]:
-        step_size, regularization, max_multiplier, margin = rates_at(hyperparameters, state.episode)
-        # "Update r̂_k, û_k, p̂_k, ψ̂_k": from the episodes before this one.
-        model = optimistic_model(state.statistics, knowledge.bonuses, knowledge.signals)
+    def prepare(
+        episode: Integer[Array, ""],
+        log_policy: Float[Array, "H S A"],
+        multipliers: Float[Array, " I"],
+        statistics: Statistics,
+    ) -> PrimalDualState:
+        """Episode k up to "play": all of it comes from the episodes before."""
+        step_size, regularization, max_multiplier, margin = rates_at(hyperparameters, episode)
+        # "Update r̂_k, û_k, p̂_k, ψ̂_k."
+        model = optimistic_model(statistics, knowledge.bonuses, knowledge.signals)
         # "Truncated policy evaluation."
-        every_q, constraint_values = evaluate(model, state.log_policy, knowledge.initial)
-        q_lagrangian = lagrangian(every_q, state.multipliers, regularization)
-        # The model is read before it is changed: without this order XLA would copy it.
-        statistics, q_lagrangian = jax.lax.optimization_barrier(  # type: ignore[no-untyped-call]
-            (state.statistics, q_lagrangian)
-        )
-        next_state = PrimalDualState(
-            episode=state.episode + 1,
+        every_q, constraint_values = evaluate(model, log_policy, knowledge.initial)
+        q_lagrangian = lagrangian(every_q, multipliers, regularization)
+        return PrimalDualState(
+            episode,
+            log_policy,
             # "Update primal variables."
-            log_policy=mirror_ascent(state.log_policy, q_lagrangian, step_size),
+            next_log_policy=mirror_ascent(log_policy, q_lagrangian, step_size),
             # "Update dual variables."
-            multipliers=dual_descent(
-                state.multipliers,
+            next_multipliers=dual_descent(
+                multipliers,
                 constraint_values - (knowledge.thresholds + margin),
                 step_size,
                 regularization,
                 max_multiplier,
             ),
-            # "Play π_k for one episode, update" the counts.
-            statistics=record(statistics, trajectory),
+            info=Info(multipliers, constraint_values, q_lagrangian),
+            statistics=statistics,
         )
-        return next_state, Info(state.multipliers, constraint_values, q_lagrangian)
+
+    def init() -> PrimalDualState:
+        known = knowledge.signals is not None
+        return prepare(
+            jnp.asarray(1, jnp.int32),
+            jnp.full(pairs, -jnp.log(pairs[-1]), dtype),  # uniform
+            jnp.zeros(num_constraints, dtype),
+            empty_statistics(knowledge.sizes, knowledge.bonuses, known, dtype),
+        )
+
+    def update(state: PrimalDualState, trajectory: Trajectory) -> tuple[PrimalDualState, Info]:
+        # "Play π_k for one episode, update" the counts; then the next episode begins. Counting
+        # before the model is read lets XLA change its rows in place.
+        statistics = record(state.statistics, trajectory)
+        following = prepare(
+            state.episode + 1, state.next_log_policy, state.next_multipliers, statistics
+        )
+        return following, state.info
 
     return Learner(init, update)
 
 
 def evaluate(
     model: OptimisticModel, log_policy: Float[Array, "H S A"], initial: Float[Array, " S"]
-) -> tuple[Float[Array, "H S A L"], Float[Array, " I"]]:
+) -> tuple[Float[Array, "H L S A"], Float[Array, " I"]]:
     """Algorithm 2: truncated Q̂ of r̂, of every û_i and of ψ̂ (in this order), and V̂_u.
 
     Each is capped on its own, in every step: Q̂_r and Q̂_u at H - h + 1, Q̂_ψ at
@@ -95,12 +107,12 @@ def evaluate(
     log_num_actions = jnp.log(num_actions).astype(log_policy.dtype)
     surprisal = -log_policy  # ψ_k
     entropy_signal = surprisal + model.transition_bonus * log_num_actions  # ψ̂_k
-    signals = jnp.concatenate([model.signals, entropy_signal[..., None]], axis=-1)
+    signals = jnp.concatenate([model.signals, entropy_signal[:, None]], axis=1)
     steps_left = jnp.arange(horizon, 0, -1, dtype=log_policy.dtype)[:, None, None]  # H - h + 1
-    plain = jnp.broadcast_to(steps_left[..., None], model.signals.shape)
+    plain = jnp.broadcast_to(steps_left[:, None], model.signals.shape)
     entropy_ceiling = surprisal + steps_left * log_num_actions
-    ceilings = jnp.concatenate([plain, entropy_ceiling[..., None]], axis=-1)
+    ceilings = jnp.concatenate([plain, entropy_ceiling[:, None]], axis=1)
     every_q, values = q_values(
         model.transitions, signals, jnp.exp(log_policy), ceilings, unroll=unrolling(horizon)
     )
-    return every_q, (initial @ values)[1:-1]
+    return every_q, (values @ initial)[1:-1]

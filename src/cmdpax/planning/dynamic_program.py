@@ -23,7 +23,7 @@ from jaxtyping import Array, Float, Integer
 from cmdpax.evaluation import signals_at
 from cmdpax.model import CMDP, Sizes
 from cmdpax.precision import in_double_precision
-from cmdpax.transitions import Transitions, at_step, backup, choose
+from cmdpax.transitions import Transitions, at_step, backup, backup_signals, choose
 
 
 def _greedy_step(
@@ -100,7 +100,7 @@ class Stage(NamedTuple):
 
     transitions: Transitions
     reward: Float[Array, "S A"]  # what is maximised
-    signals: Float[Array, "S A J"]  # what is evaluated along the way
+    signals: Float[Array, "J S A"]  # what is evaluated along the way
 
 
 Rule = Callable[[Float[Array, "S A"]], tuple[Float[Array, "S A"], Float[Array, " S"]]]
@@ -139,24 +139,20 @@ def backward_plan(
     """Backward induction with any rule, evaluating the signals under the policy that it makes."""
 
     def step(
-        carry: tuple[Float[Array, " S"], Float[Array, "S J"]], index: Array
-    ) -> tuple[tuple[Array, Array], Float[Array, "S A"]]:
-        best_values, values = carry
+        values: Float[Array, " 1+J S"], index: Array
+    ) -> tuple[Float[Array, " 1+J S"], Float[Array, "S A"]]:
         transitions, reward, signals = stage_at(index)
-        log_policy, best_values = rule(reward + backup(transitions, best_values))
-        signal_q = signals + backup(transitions, values)
-        values = jnp.einsum("sa,sai->si", jnp.exp(log_policy), signal_q)
-        return (best_values, values), log_policy
+        expected = backup_signals(transitions, values)
+        log_policy, best_values = rule(reward + expected[0])
+        gained = jnp.sum(jnp.exp(log_policy)[None] * (signals + expected[1:]), axis=-1)
+        return jnp.concatenate([best_values[None], gained]), log_policy
 
     num_constraints, horizon, num_states, _ = sizes
-    start = (
-        jnp.zeros(num_states, initial.dtype),
-        jnp.zeros((num_states, 1 + num_constraints), initial.dtype),
-    )
-    (best_values, values), log_policy = jax.lax.scan(
-        step, start, jnp.arange(horizon), reverse=True, unroll=unroll
-    )
-    return SoftPlan(jnp.dot(initial, best_values), initial @ values, log_policy)
+    # The maximised value first, then the signals' values.
+    start = jnp.zeros((2 + num_constraints, num_states), initial.dtype)
+    values, log_policy = jax.lax.scan(step, start, jnp.arange(horizon), reverse=True, unroll=unroll)
+    at_start = values @ initial
+    return SoftPlan(at_start[0], at_start[1:], log_policy)
 
 
 def soft_plan(
@@ -167,6 +163,6 @@ def soft_plan(
     def stage_at(index: Array) -> Stage:
         signals = signals_at(cmdp, index)
         reward = jnp.tensordot(weights, signals, axes=1)
-        return Stage(at_step(cmdp.transitions, index), reward, jnp.moveaxis(signals, 0, -1))
+        return Stage(at_step(cmdp.transitions, index), reward, signals)
 
     return backward_plan(stage_at, cmdp.sizes, soft(regularization), jnp.asarray(cmdp.initial))

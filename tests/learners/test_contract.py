@@ -1,0 +1,234 @@
+"""What every registered algorithm must do: run plain, jitted, vmapped, and compile once."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import cmdpax
+from cmdpax.engine import Configuration, cast, stack_runs
+from cmdpax.estimation import Trajectory
+from cmdpax.hyperparameters import hyperparameters
+from cmdpax.learners import Hyperparameters, Info, Knowledge, Learner, factory_of
+from cmdpax.simulation import Design, Runs, account_block, advance, make_learner, no_sums, start
+from learning_cases import ALGORITHMS, NO_WARNING, default_regularization, logged, model
+
+pytestmark = [
+    pytest.mark.usefixtures("double_precision"),
+    pytest.mark.parametrize("algorithm", ALGORITHMS),
+]
+NUM_EPISODES = 12
+
+
+def design_of(algorithm: str, rewards_known: bool = True, stacked: bool = False) -> Design:
+    return Design(factory_of(algorithm), rewards_known, False, stacked, True)
+
+
+def chosen_for(algorithm: str, **changes: Any) -> Hyperparameters:
+    defaults = {
+        "step_size": 0.5,
+        "regularization": default_regularization(algorithm),
+        "max_multiplier": 6.0,
+        "margin": 0.0,
+    }
+    return hyperparameters(**(defaults | changes), num_episodes=NUM_EPISODES)
+
+
+def learner_of(
+    algorithm: str, chosen: Hyperparameters | None = None, optimism: str = "empirical"
+) -> Learner:
+    profile = getattr(cmdpax.Optimism, optimism)()
+    cmdp = cast(model(2), float)
+    design = design_of(algorithm, profile.rewards == "known")
+    bonuses = cast(profile.numbers(cmdp.sizes), float)
+    chosen = cast(chosen_for(algorithm), float) if chosen is None else chosen
+    return make_learner(design, cmdp, chosen, bonuses)
+
+
+def trajectories() -> list[Trajectory]:
+    log = logged(model(2))
+    return [
+        Trajectory(
+            jnp.asarray(states, jnp.int32),
+            jnp.asarray(actions, jnp.int32),
+            jnp.asarray(rewards, float),
+            jnp.asarray(constraint_rewards, float),
+        )
+        for states, actions, rewards, constraint_rewards in zip(*log, strict=True)
+    ][:NUM_EPISODES]
+
+
+def stacked_trajectories() -> Trajectory:
+    return jax.tree.map(lambda *arrays: jnp.stack(arrays), *trajectories())
+
+
+def assert_trees_close(found: Any, expected: Any, tolerance: float = 1e-12) -> None:
+    assert jax.tree.structure(found) == jax.tree.structure(expected)
+    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=tolerance)
+
+
+def kinds(tree: Any) -> Any:
+    return jax.tree.map(lambda array: (array.shape, str(array.dtype), array.weak_type), tree)
+
+
+@pytest.mark.parametrize("optimism", ["empirical", "live"])
+def test_plain_jitted_and_scanned_runs_agree(algorithm: str, optimism: str) -> None:
+    learner = learner_of(algorithm, optimism=optimism)
+    first, *others = trajectories()
+    plain = learner.update(learner.init(), first)
+    update = jax.jit(learner.update)
+    state, info = update(learner.init(), first)
+    assert_trees_close((state, info), plain)
+    shown = [info]
+    for trajectory in others:
+        state, info = update(state, trajectory)
+        shown.append(info)
+    assert update._cache_size() == 1
+    scanned_state, scanned = jax.lax.scan(learner.update, learner.init(), stacked_trajectories())
+    assert_trees_close(scanned_state, state)
+    assert_trees_close(scanned, jax.tree.map(lambda *arrays: jnp.stack(arrays), *shown))
+    assert np.ptp(scanned.constraint_values) > 0
+
+
+@pytest.mark.parametrize("precision", ["double", "single"])
+@pytest.mark.parametrize("optimism", ["empirical", "live"])
+def test_states_keep_their_structure_and_counts_their_integers(
+    algorithm: str, optimism: str, precision: str
+) -> None:
+    with jax.enable_x64(precision == "double"):
+        learner = learner_of(algorithm, optimism=optimism)
+        before = learner.init()
+        after, info = jax.eval_shape(learner.update, before, trajectories()[0])
+        assert jax.tree.structure(before) == jax.tree.structure(after)
+        assert kinds(before) == kinds(after)
+        dtype = jnp.result_type(float)
+        assert before.statistics.visits.dtype == jnp.int32
+        assert before.statistics.transition_counts.dtype == jnp.int32
+        assert before.episode.dtype == jnp.int32
+        for array in jax.tree.leaves(before):
+            assert array.dtype in (dtype, jnp.int32)
+        assert isinstance(info, Info)
+        assert info.multipliers.shape == info.constraint_values.shape == (2,)
+        assert {array.dtype for array in jax.tree.leaves(info)} == {dtype}
+
+
+def test_counts_are_those_of_the_episodes(algorithm: str) -> None:
+    learner = learner_of(algorithm)
+    state, _ = jax.lax.scan(learner.update, learner.init(), stacked_trajectories())
+    visits = np.zeros((3, 3, 2), int)
+    went = np.zeros((3, 3, 2, 3), int)
+    for states, actions, *_ in trajectories():
+        for h in range(3):
+            visits[h, states[h], actions[h]] += 1
+            went[h, states[h], actions[h], states[h + 1]] += 1
+    np.testing.assert_array_equal(state.statistics.visits, visits)
+    np.testing.assert_array_equal(state.statistics.transition_counts, went)
+    assert int(state.episode) == NUM_EPISODES + 1
+
+
+def test_vmapped_over_hyperparameters(algorithm: str) -> None:
+    """A grid over η, τ, λ_max and the margin is the runs one by one; τ = 0 may be part of it."""
+    damped = default_regularization(algorithm)
+    taus = {"regularized-dual": (0.3, 0.05), "vanilla-dual": (0.0, 0.0)}.get(algorithm, (0.0, 0.3))
+    grid = [
+        chosen_for(algorithm),
+        chosen_for(algorithm, step_size=cmdpax.schedules.power(2.0, 0.5), regularization=taus[0]),
+        chosen_for(algorithm, max_multiplier=0.1, regularization=taus[1]),
+        chosen_for(algorithm, margin=0.3, regularization=damped),
+    ]
+
+    def run(chosen: Hyperparameters) -> Any:
+        learner = learner_of(algorithm, chosen)
+        return jax.lax.scan(learner.update, learner.init(), stacked_trajectories())[1]
+
+    together = jax.tree.map(lambda *numbers: jnp.asarray(np.array(numbers)), *grid)
+    found = jax.jit(jax.vmap(run))(together)
+    alone = jax.jit(run)
+    for index, chosen in enumerate(grid):
+        expected = alone(cast(chosen, float))
+        assert_trees_close(jax.tree.map(lambda array, i=index: array[i], found), expected)
+    differences = np.ptp(np.asarray(found.multipliers), axis=0)
+    assert differences.max() > 1e-3  # the grid does something
+
+
+def played(design: Design, cmdp: Any, runs: Runs) -> Any:
+    """Log policies, multipliers and episodes of all runs; and their last states."""
+    states = start(design, cmdp, runs)
+    return advance(design, cmdp, runs, states, jnp.int32(1), jnp.int32(NUM_EPISODES), 16)
+
+
+def test_vmapped_over_seeds_and_over_stacked_models(algorithm: str) -> None:
+    cmdps = [model(2, seed=seed) for seed in (1, 2, 3)]
+    profile = cmdpax.Optimism.empirical()
+    chosen = chosen_for(algorithm)
+    runs = stack_runs(cmdps[0], [Configuration(s, chosen, profile) for s in (4, 5, 6)], float)
+    stacked = jax.tree.map(lambda *arrays: jnp.asarray(np.stack(arrays)), *cmdps)
+    last, block = played(design_of(algorithm, stacked=True), stacked, runs)
+    optima = jnp.asarray([cmdpax.solve(cmdp).value for cmdp in cmdps])
+    levels = jnp.asarray([0.0, 0.05])
+    sums, entries = account_block(
+        stacked,
+        optima,
+        levels,
+        block.log_policies,
+        jnp.int32(NUM_EPISODES),
+        no_sums(3, 3, 2, float),
+        True,
+    )
+    for index, cmdp in enumerate(cmdps):
+        alone = jax.tree.map(lambda array, i=index: array[i : i + 1], runs)
+        expected_last, expected = played(design_of(algorithm), cast(cmdp, float), alone)
+        assert_trees_close(
+            jax.tree.map(lambda array, i=index: array[i], last),
+            jax.tree.map(lambda array: array[0], expected_last),
+        )
+        assert_trees_close(
+            jax.tree.map(lambda array, i=index: array[:, i], block),
+            jax.tree.map(lambda array: array[:, 0], expected),
+        )
+        accounts = cmdpax.account(
+            cmdp, np.exp(expected.log_policies[:NUM_EPISODES, 0]), unsafe_at=(0.0, 0.05)
+        )
+        totals = [accounts.strong_regret.objective[-1], *accounts.strong_regret.constraints[-1]]
+        np.testing.assert_allclose(sums.strong[index], totals, rtol=0, atol=1e-11)
+        np.testing.assert_allclose(
+            entries.values[:NUM_EPISODES, index, 0], accounts.value, rtol=0, atol=1e-12
+        )
+        np.testing.assert_allclose(sums.unsafe[index] / NUM_EPISODES, accounts.unsafe)
+
+
+def test_one_program_serves_every_k_seed_and_number(algorithm: str) -> None:
+    traces = []
+
+    def counting(knowledge: Knowledge, chosen: Hyperparameters) -> Learner:
+        learner = factory_of(algorithm)(knowledge, chosen)
+
+        def update(state: Any, trajectory: Trajectory) -> tuple[Any, Info]:
+            traces.append(trajectory)
+            return learner.update(state, trajectory)
+
+        return Learner(learner.init, update)
+
+    def learn(**changes: Any) -> cmdpax.History:
+        tau = default_regularization(algorithm)
+        arguments = {"num_episodes": 20, "seeds": 2, "max_multiplier": NO_WARNING}
+        arguments |= {"regularization": tau} | changes
+        return cmdpax.learn(model(2), counting, **arguments)
+
+    named = cmdpax.learn(model(2), algorithm, num_episodes=20, seeds=2, max_multiplier=NO_WARNING)
+    own = learn()
+    np.testing.assert_array_equal(own.multipliers, named.multipliers)  # a learner of one's own
+    first = len(traces)
+    assert first > 0
+    accounted = account_block._cache_size()
+    tau = 0.0 if algorithm.startswith("vanilla") else cmdpax.schedules.power(0.1, 0.2)
+    learn(num_episodes=21)
+    learn(num_episodes=1030)  # more than one block
+    learn(seeds=[17, 3])
+    learn(step_size=0.7, regularization=tau, margin=0.1)
+    learn(step_size=cmdpax.schedules.power(0.3, 0.5), optimism=cmdpax.Optimism.empirical(0.5))
+    assert len(traces) == first
+    assert account_block._cache_size() == accounted

@@ -1,0 +1,89 @@
+"""What several tests of learning share: small models, and the reference's run of an algorithm."""
+
+import functools
+from typing import Any
+
+import numpy as np
+
+import cmdpax
+import learning_reference
+import reference
+from learning_reference import Rates, Seen
+
+ALGORITHMS = tuple(cmdpax.algorithms())
+PROFILES = {
+    "theory": cmdpax.Optimism.theory(40),
+    "scaled theory": cmdpax.Optimism.theory(1000, failure_probability=0.05, scale=0.02),
+    "empirical": cmdpax.Optimism.empirical(),
+    "live": cmdpax.Optimism.live(),
+    "known rewards, zero rows": cmdpax.Optimism.empirical(0.2).replace(unvisited_rows="zero"),
+    "theory, uniform rows": cmdpax.Optimism.theory(40, scale=0.05).replace(
+        unvisited_rows="uniform", unvisited_rewards=0.5
+    ),
+    "theory, known rewards": cmdpax.Optimism.theory(40, scale=0.05).replace(rewards="known"),
+}
+NO_WARNING = 1e6
+"""A λ_max that exceeds every H/Ξ of these models."""
+
+
+@functools.cache
+def model(num_constraints: int = 1, seed: int = 0, **sizes: int) -> cmdpax.CMDP:
+    """A small random CMDP with a spread start; thresholds bind, and leave some slack.
+
+    Tests reuse few shapes: every new one compiles anew.
+    """
+    sizes = {"num_states": 3, "num_actions": 2, "horizon": 3} | sizes
+    cmdp = cmdpax.environments.make("random", num_constraints=num_constraints, seed=seed, **sizes)
+    start = np.arange(1.0, cmdp.num_states + 1)
+    uniform = np.full((cmdp.horizon, cmdp.num_states, cmdp.num_actions), 1 / cmdp.num_actions)
+    cmdp = cmdp.replace(initial=start / start.sum())
+    # Halfway from what the uniform policy reaches to what all constraints can reach together.
+    reached = cmdpax.evaluate(cmdp, uniform).constraint_values
+    found = cmdpax.slater_gap(cmdp.replace(thresholds=reached))
+    gap = 0.0 if found is None else found.gap
+    return cmdp.replace(thresholds=reached + (gap / 2 if cmdp.num_actions > 1 else -0.1))
+
+
+@functools.cache
+def logged(cmdp: cmdpax.CMDP, num_episodes: int = 40) -> cmdpax.Log:
+    """Episodes of a learner on this model, with Bernoulli observations."""
+    history = cmdpax.learn(
+        cmdp,
+        "vanilla-primal-dual",
+        num_episodes=num_episodes,
+        optimism="live",
+        observations="bernoulli",
+        max_multiplier=NO_WARNING,
+        log=True,
+    )
+    assert history.log is not None
+    return history.log.run(0)
+
+
+def reference_run(
+    cmdp: cmdpax.CMDP,
+    algorithm: str,
+    log: cmdpax.Log,
+    optimism: cmdpax.Optimism,
+    **chosen: Any,
+) -> Seen:
+    """What the reference makes of a log."""
+    learner = (
+        learning_reference.primal_dual_learner
+        if algorithm.endswith("primal-dual")
+        else learning_reference.dual_learner
+    )
+    rates = Rates(**{name: as_number(value) for name, value in chosen.items()})
+    episodes = list(zip(*log, strict=True))
+    profile = dict(optimism._asdict())
+    return learning_reference.collect(learner(reference.densify(cmdp), profile, episodes, rates))
+
+
+def as_number(value: Any) -> Any:
+    """A schedule as the reference takes it."""
+    return tuple(value) if isinstance(value, tuple) else value
+
+
+def default_regularization(algorithm: str) -> float:
+    """What `learn` takes if nothing is said."""
+    return 0.02 if algorithm.startswith("regularized") else 0.0

@@ -1,0 +1,306 @@
+"""`cmdpax learn`, `iterate` and `algorithms`, driven as a user does."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+import cmdpax
+
+PICTURE = b"\x89PNG\r\n"
+LEARN = ("learn", "m.npz", "--algorithm", "regularized-primal-dual")
+ITERATE = ("iterate", "m.npz", "--scheme", "primal-dual")
+FEW = ("--episodes", "30", "--seeds", "2")
+
+
+@pytest.fixture(autouse=True)
+def bandit(tmp_path: Path) -> cmdpax.CMDP:
+    """The model `m.npz`, in the folder where the commands run."""
+    cmdp = cmdpax.environments.make("bandit")
+    cmdpax.save(cmdp, tmp_path / "m.npz")
+    return cmdp
+
+
+def files(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def test_algorithms_are_listed(run):
+    assert run("algorithms") == (0, "".join(f"{name}\n" for name in cmdpax.algorithms()), "")
+
+
+class TestLearn:
+    def test_table(self, run):
+        code, out, err = run(*LEARN, *FEW)
+        assert code == 0
+        for part in (
+            "m.npz: CMDP(S=1, A=3, H=1, I=1, dense), regularized-primal-dual",
+            "strong objective",
+            "strong constraints",
+            "weak constraints",
+            "last violation",
+            "unsafe at 0.01",
+            "± 95 %",
+            "Multipliers",
+            "optimal",
+        ):
+            assert part in out
+        assert "2 runs of 30 episodes in" in err
+        assert "episodes/s" in err
+
+    def test_one_run_has_no_interval(self, run):
+        code, out, _ = run(*LEARN, "--episodes", "30", "--seeds", "1")
+        assert code == 0
+        assert "one run" in out
+
+    def test_json_holds_the_numbers_of_the_library(self, run, bandit):
+        parameters = ["-p", "step_size=0.3", "-p", "margin=0.01", "-p", "regularization=0.1"]
+        code, out, err = run(*LEARN, "--episodes", "30", "--seeds", "4,9", *parameters, "--json")
+        result = json.loads(out)
+        assert (code, err) == (0, "")
+        history = cmdpax.learn(
+            bandit,
+            "regularized-primal-dual",
+            num_episodes=30,
+            seeds=[4, 9],
+            step_size=0.3,
+            margin=0.01,
+            regularization=0.1,
+        )
+        assert set(result) == {
+            "algorithm",
+            "num_episodes",
+            "optimum",
+            "runs",
+            *history.summary(),
+            "growth_exponent_objective",
+            "growth_exponent_constraints",
+            "multipliers",
+            "optimal_multipliers",
+            "seconds",
+        }
+        for name, values in history.summary().items():
+            assert result[name] == pytest.approx(values, abs=1e-12)
+        np.testing.assert_allclose(result["multipliers"], history.multipliers[:, -1])
+        assert result["optimum"] == pytest.approx(0.6)
+        assert result["optimal_multipliers"] == pytest.approx([1.0])
+        assert (result["runs"], result["num_episodes"]) == (2, 30)
+
+    def test_out_and_plot(self, run, bandit, tmp_path):
+        extra = ["--optimism", "live", "--observations", "bernoulli"]
+        code, _, err = run(*LEARN, *FEW, *extra, "--out", "run.npz", "--plot", "curve.png")
+        assert code == 0
+        assert "wrote run.npz" in err
+        assert "wrote curve.png" in err
+        history = cmdpax.learn(
+            bandit,
+            "regularized-primal-dual",
+            num_episodes=30,
+            seeds=2,
+            optimism="live",
+            observations="bernoulli",
+        )
+        with np.load(tmp_path / "run.npz", allow_pickle=False) as archive:
+            np.testing.assert_array_equal(archive["value"], history.value)
+            np.testing.assert_array_equal(archive["strong_maximum"], history.strong_regret.maximum)
+            manifest = json.loads(str(archive["manifest"]))
+        assert manifest["runs"] == json.loads(json.dumps(history.manifest["runs"]))
+        assert (tmp_path / "curve.png").read_bytes().startswith(PICTURE)
+        assert files(tmp_path) == {"m.npz", "run.npz", "curve.png"}
+
+    @pytest.mark.parametrize(
+        ("text", "schedule"),
+        [
+            ("0.3*k^-0.2", cmdpax.schedules.power(0.3, 0.2)),
+            ("0.3*(k+10)^-0.2", cmdpax.schedules.power(0.3, 0.2, offset=10)),
+            ("0.3 * (k - 0.5)^-1", cmdpax.schedules.power(0.3, 1.0, offset=-0.5)),
+            ("3e-1*k^-2e-1", cmdpax.schedules.power(0.3, 0.2)),
+            ("0.01*k^0.5", cmdpax.schedules.power(0.01, -0.5)),
+        ],
+    )
+    def test_schedules(self, run, tmp_path, text, schedule):
+        code, _, err = run(*LEARN, *FEW, "-p", f"step_size={text}", "--out", "run.npz")
+        assert code == 0, err
+        with np.load(tmp_path / "run.npz") as archive:
+            manifest = json.loads(str(archive["manifest"]))
+        assert manifest["runs"][0]["step_size"] == pytest.approx(list(schedule))
+
+    def test_warnings_are_lines_on_standard_error(self, run):
+        code, out, err = run(*LEARN, *FEW, "-p", "max_multiplier=0.5", "--json")
+        assert code == 0
+        assert "warning: max_multiplier is 0.5, below H/Ξ = 2.5" in err
+        assert json.loads(out)["runs"] == 2
+
+    @pytest.mark.parametrize(
+        ("arguments", "sentence"),
+        [
+            (["-p", "step_sise=1"], "unknown parameter 'step_sise'; did you mean 'step_size'?"),
+            (["-p", "step_size"], "parameter 'step_size' has no value; write key=value."),
+            (["-p", "step_size=fast"], "step_size is 'fast', it must be a number or a schedule"),
+            (["-p", "step_size=0.3*k^-0.2.1"], "it must be a number or a schedule"),
+            (["-p", "step_size=0.3*k^"], "it must be a number or a schedule"),
+            (["-p", "step_size=0.3*(k-1)^-1"], "offset is -1.0, it must exceed -1"),
+            (["-p", "step_size=[1]"], "step_size is [1], it must be a finite number"),
+            (["-p", "step_size=true"], "step_size is True, it must be a finite number"),
+            (["-p", "step_size=20", "-p", "regularization=0.1"], "is 2 at episode 1"),
+            (["--algorithm", "vanila-dual"], "did you mean 'vanilla-dual'?"),
+            (["--optimism", "lively"], "did you mean 'live'?"),
+            (["--observations", "none"], "observations is 'none'; known: bernoulli, mean."),
+            (["--precision", "half"], "precision is 'half'; known: double, single."),
+            (["--seeds", "few"], "--seeds is 'few', it must be a number of runs or a list"),
+            (["--seeds", "0"], "seeds is 0, it must be a whole number of at least 1"),
+            (["--episodes", "0"], "num_episodes is 0, it must be a whole number of at least 1"),
+            (["--out", "run.csv"], "run.csv has the ending '.csv'; results are .npz files."),
+            (["--out", "none/run.npz"], "the folder none does not exist"),
+            (["--plot", "curve.bmp"], "pictures are .png, .pdf, .svg files."),
+            (["--plot", "none/curve.png"], "the folder none does not exist"),
+        ],
+    )
+    def test_errors_are_one_sentence_and_write_nothing(self, run, tmp_path, arguments, sentence):
+        code, out, err = run(*LEARN, *FEW, *["--out", "run.npz", "--plot", "curve.png"], *arguments)
+        assert (code, out) == (1, "")
+        assert err.startswith("error: ")
+        assert sentence in err
+        assert err.count("\n") == 1
+        assert files(tmp_path) == {"m.npz"}
+
+    def test_infeasible_models_and_wide_rewards(self, run, bandit, tmp_path):
+        targets = ["--out", "run.npz", "--plot", "curve.png"]
+        cmdpax.save(bandit.replace(thresholds=[0.95]), tmp_path / "m.npz")
+        code, _, err = run(*LEARN, *FEW, *targets)
+        assert code == 1
+        assert err.startswith("error: the CMDP is infeasible")
+        cmdpax.save(bandit.replace(rewards=3 * bandit.rewards), tmp_path / "m.npz")
+        code, _, err = run(*LEARN, *FEW, *targets)
+        assert code == 1
+        assert "rewards lies in [0.6, 3], learning needs [0, 1]; use cmdpax.rescale" in err
+        assert files(tmp_path) == {"m.npz"}
+
+
+class TestIterate:
+    def test_table(self, run):
+        code, out, err = run(*ITERATE, "--iterations", "40")
+        assert (code, err) == (0, "")
+        for part in ("m.npz: CMDP(S=1, A=3, H=1, I=1, dense), primal-dual", "last suboptimality"):
+            assert part in out
+        assert "mixture violation" in out
+
+    def test_json_holds_the_numbers_of_the_library(self, run, bandit):
+        extra = ["--iterations", "40", "-p", "regularization=0.05", "-p", "step_size=0.5*k^-0.1"]
+        code, out, err = run(*ITERATE, *extra, "--json")
+        result = json.loads(out)
+        assert (code, err) == (0, "")
+        iterates = cmdpax.iterate(
+            bandit,
+            "primal-dual",
+            num_iterations=40,
+            regularization=0.05,
+            step_size=cmdpax.schedules.power(0.5, 0.1),
+        )
+        assert set(result) == {
+            "optimal_value",
+            "last_suboptimality",
+            "last_violation",
+            "mixture_suboptimality",
+            "mixture_violation",
+            "last_multipliers",
+            "optimal_multipliers",
+            "last_potential",
+            "seconds",
+        }
+        assert result["last_suboptimality"] == pytest.approx(0.6 - iterates.value[-1], abs=1e-9)
+        assert result["last_multipliers"] == pytest.approx(iterates.multipliers[-1])
+        assert result["last_potential"] == pytest.approx(iterates.potential[-1])
+
+    def test_out_and_plot(self, run, tmp_path):
+        targets = ["--out", "run.npz", "--plot", "curve.png"]
+        code, _, err = run(*ITERATE, "--iterations", "40", *targets)
+        assert code == 0
+        assert "wrote run.npz" in err
+        with np.load(tmp_path / "run.npz", allow_pickle=False) as archive:
+            expected = {"value", "constraint_values", "multipliers", "policy", "mixture"}
+            assert set(archive.files) == expected  # no potential without regularization
+            assert archive["multipliers"].shape == (40, 1)
+        assert (tmp_path / "curve.png").read_bytes().startswith(PICTURE)
+
+    def test_the_dual_scheme(self, run):
+        code, out, _ = run("iterate", "m.npz", "--scheme", "dual", "--iterations", "40", "--json")
+        assert code == 0
+        assert json.loads(out)["last_potential"] is None
+
+    @pytest.mark.parametrize(
+        ("arguments", "sentence"),
+        [
+            (["--scheme", "primal"], "unknown scheme 'primal'; did you mean 'primal-dual'?"),
+            (["-p", "policy_floor=2"], "policy_floor is 2, it must be between 0 and 1"),
+            (["-p", "policy_floor=0.1*k^-1"], "policy_floor"),
+            (["--scheme", "dual", "-p", "policy_floor=0.1"], "the dual one plans."),
+            (["-p", "margin=0.1"], "unknown parameter 'margin'"),
+            (["--iterations", "0"], "num_iterations is 0, it must be a whole number"),
+            (["--plot", "curve.txt"], "pictures are .png, .pdf, .svg files."),
+        ],
+    )
+    def test_errors_are_one_sentence_and_write_nothing(self, run, tmp_path, arguments, sentence):
+        code, out, err = run(*ITERATE, "--out", "run.npz", "--plot", "curve.png", *arguments)
+        assert (code, out) == (1, "")
+        assert err.startswith("error: ")
+        assert sentence in err
+        assert err.count("\n") == 1
+        assert files(tmp_path) == {"m.npz"}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["learn"],
+        ["learn", "m.npz"],
+        ["learn", "m.npz", "--algorithm", "vanilla-dual", "--episodes", "many"],
+        ["iterate", "m.npz"],
+        ["iterate", "m.npz", "--scheme", "dual", "--nonsense"],
+        ["algorithms", "extra"],
+    ],
+)
+def test_wrong_usage_exits_with_2(run, arguments):
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert "Usage" in err
+
+
+class TestCompilationCache:
+    def test_the_command_line_sets_it(self, run, cache_folder):
+        run("algorithms")
+        assert Path(jax.config.jax_compilation_cache_dir) == cache_folder / "cmdpax" / "jax"
+
+    def test_a_process_writes_it_and_the_library_does_not(self, tmp_path):
+        script = (
+            "import jax, cmdpax; from cmdpax.cli import main; "
+            "cmdpax.learn(cmdpax.load('m.npz'), 'vanilla-dual', num_episodes=3); "
+            "print(jax.config.jax_compilation_cache_dir)"
+        )
+        environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+        command = ["learn", "m.npz", "--algorithm", "vanilla-dual", "--episodes", "3", "--json"]
+
+        def python(*arguments: str) -> str:
+            finished = subprocess.run(
+                [sys.executable, *arguments],
+                capture_output=True,
+                text=True,
+                cwd=tmp_path,
+                env=environment,
+            )
+            assert finished.returncode == 0, finished.stderr
+            return finished.stdout
+
+        assert python("-c", script) == "None\n"
+        assert files(tmp_path) == {"m.npz"}
+        first = json.loads(python("-m", "cmdpax", *command))
+        assert any((tmp_path / "cache" / "cmdpax" / "jax").iterdir())
+        second = json.loads(python("-m", "cmdpax", *command))
+        for result in (first, second):
+            del result["seconds"]
+        assert first == second

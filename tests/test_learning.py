@@ -1,0 +1,502 @@
+"""`learn`: runs that do not depend on their company, exact sums, warnings and errors."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+import cmdpax
+from checks import assert_numpy_doubles
+from cmdpax.engine import Configuration, cast
+from cmdpax.hyperparameters import hyperparameters
+from cmdpax.learners import Knowledge, Learner
+from cmdpax.learning import learn_batch
+from cmdpax.simulation import Design, make_learner
+from learning_cases import NO_WARNING, logged, model
+
+ALGORITHM = "regularized-primal-dual"
+
+
+def learn(cmdp: cmdpax.CMDP | None = None, algorithm: Any = ALGORITHM, **changes: Any) -> Any:
+    arguments = {"num_episodes": 60, "seeds": 2, "max_multiplier": NO_WARNING} | changes
+    return cmdpax.learn(model(2) if cmdp is None else cmdp, algorithm, **arguments)
+
+
+def bandit() -> cmdpax.CMDP:
+    return cmdpax.environments.make("bandit")
+
+
+def accounts_of(history: cmdpax.History) -> dict[str, np.ndarray]:
+    arrays = {
+        "value": history.value,
+        "constraint_values": history.constraint_values,
+        "multipliers": history.multipliers,
+        "policy": history.policy,
+        "unsafe": history.unsafe,
+    }
+    for name, regret in (("strong", history.strong_regret), ("weak", history.weak_regret)):
+        arrays |= {f"{name}_{key}": array for key, array in regret._asdict().items()}
+    return arrays
+
+
+def assert_same_accounts(
+    found: cmdpax.History, expected: cmdpax.History, tolerance: float = 0.0
+) -> None:
+    other = accounts_of(expected)
+    for name, array in accounts_of(found).items():
+        np.testing.assert_allclose(array, other[name], rtol=0, atol=tolerance, err_msg=name)
+
+
+def run_of(history: cmdpax.History, index: int) -> dict[str, np.ndarray]:
+    return {name: array[index] for name, array in accounts_of(history).items()}
+
+
+class TestRuns:
+    def test_a_run_is_the_same_alone_and_in_any_batch(self):
+        alone, trio = learn(seeds=[4]), learn(seeds=[3, 4, 5])
+        for name, expected in run_of(alone, 0).items():
+            found = run_of(trio, 1)[name]
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9, err_msg=name)
+        assert np.abs(trio.value[0] - trio.value[1]).max() > 1e-6
+
+    def test_bit_for_bit_when_repeated(self):
+        assert_same_accounts(learn(), learn())
+        jax.clear_caches()
+        first = learn(num_episodes=20)
+        jax.clear_caches()
+        assert_same_accounts(learn(num_episodes=20), first)
+
+    def test_a_longer_run_has_the_shorter_one_as_its_prefix(self):
+        short, longer = learn(num_episodes=50), learn(num_episodes=1100)
+        np.testing.assert_array_equal(longer.value[:, :50], short.value)
+        np.testing.assert_array_equal(longer.multipliers[:, :50], short.multipliers)
+        strong = longer.strong_regret.constraints[:, :50]
+        np.testing.assert_array_equal(strong, short.strong_regret.constraints)
+        assert longer.episodes.tolist() == list(range(1, 1101))
+
+    def test_a_number_of_seeds_counts_from_zero(self):
+        assert_same_accounts(learn(seeds=2), learn(seeds=[0, 1]))
+        assert_same_accounts(learn(seeds=np.int64(2)), learn(seeds=np.array([0, 1])))
+
+    def test_configurations_in_one_batch_are_the_single_runs(self):
+        schedule = cmdpax.schedules.power(0.5, 0.3)
+        singles: list[dict[str, Any]] = [
+            {"step_size": 0.2, "regularization": 0.1, "margin": 0.05},
+            {"step_size": schedule, "regularization": 0.0, "optimism": cmdpax.Optimism(scale=0.5)},
+            {"regularization": 0.05, "optimism": cmdpax.Optimism(unvisited_rows="zero")},
+        ]
+        configurations = [
+            Configuration(
+                seed,
+                hyperparameters(
+                    chosen.get("step_size", 0.1),
+                    chosen["regularization"],
+                    NO_WARNING,
+                    chosen.get("margin", 0.0),
+                    60,
+                ),
+                chosen.get("optimism", cmdpax.Optimism.empirical()),
+            )
+            for seed, chosen in enumerate(singles)
+        ]
+        batch = learn_batch(model(2), ALGORITHM, configurations, num_episodes=60)
+        for index, chosen in enumerate(singles):
+            expected = run_of(learn(seeds=[index], **chosen), 0)
+            for name, found in run_of(batch, index).items():
+                np.testing.assert_allclose(found, expected[name], rtol=0, atol=1e-9, err_msg=name)
+
+    def test_known_and_estimated_rewards_are_two_batches(self):
+        chosen = hyperparameters(0.1, 0.02, 6.0, 0.0, 5)
+        profiles = (cmdpax.Optimism.empirical(), cmdpax.Optimism.live())
+        mixed = [Configuration(0, chosen, profile) for profile in profiles]
+        with pytest.raises(cmdpax.ParameterError, match="cannot mix known and estimated"):
+            learn_batch(bandit(), ALGORITHM, mixed, num_episodes=5)
+
+    def test_a_stationary_model_of_successor_lists(self):
+        """The storage does not matter: the same numbers as the dense model's."""
+        grid = cmdpax.environments.make("gridworld", layout="S.1/..G", horizon=4)
+        assert isinstance(grid.transitions, cmdpax.Successors)
+        lists, probabilities = grid.transitions
+        dense = np.zeros((*lists.shape[:3], grid.num_states))
+        for at in np.ndindex(lists.shape):
+            dense[(*at[:3], lists[at])] += probabilities[at]
+        chosen = {"num_episodes": 30, "optimism": cmdpax.Optimism.theory(30, scale=0.01)}
+        found = learn(grid, **chosen, log=True)
+        assert found.log is not None
+        replayed = cmdpax.replay(
+            grid.replace(transitions=dense),
+            ALGORITHM,
+            found.log.run(0),
+            optimism=chosen["optimism"],
+            max_multiplier=NO_WARNING,
+        )
+        np.testing.assert_allclose(found.multipliers[0], replayed.multipliers, rtol=0, atol=1e-11)
+        accounts = cmdpax.account(grid, replayed.policies)
+        np.testing.assert_allclose(found.value[0], accounts.value, rtol=0, atol=1e-11)
+
+
+class TestSums:
+    def test_sums_are_those_of_the_policies_that_were_played(self):
+        cmdp = model(2)
+        history = learn(log=True, unsafe_at=(-0.1, 0.0, 0.05))
+        assert history.log is not None
+        for run in range(2):
+            log = history.log.run(run)
+            policies = cmdpax.replay(cmdp, ALGORITHM, log, max_multiplier=NO_WARNING).policies
+            expected = cmdpax.account(cmdp, policies, unsafe_at=(-0.1, 0.0, 0.05))
+            for found, other in (
+                (history.strong_regret, expected.strong_regret),
+                (history.weak_regret, expected.weak_regret),
+            ):
+                for name in ("objective", "constraints", "maximum"):
+                    np.testing.assert_allclose(
+                        getattr(found, name)[run], getattr(other, name), rtol=0, atol=1e-10
+                    )
+            np.testing.assert_allclose(history.unsafe[run], expected.unsafe)
+            np.testing.assert_allclose(history.suboptimality[run], expected.suboptimality)
+            np.testing.assert_allclose(history.violation[run], expected.violation)
+        assert 0 < history.unsafe[:, 1].mean() < history.unsafe[:, 0].mean() <= 1
+
+    def test_what_is_recorded_does_not_change_the_sums(self):
+        every, some = learn(num_episodes=1100), learn(num_episodes=1100, record=[1030, 7, 7, 100])
+        assert some.episodes.tolist() == [7, 100, 1030, 1100]
+        places = some.episodes - 1
+        for name, array in accounts_of(every).items():
+            found = accounts_of(some)[name]
+            picked = array if name in ("policy", "unsafe") else array[:, places]
+            np.testing.assert_array_equal(found, picked, err_msg=name)
+
+    def test_long_runs_record_log_spaced_episodes_and_sum_all(self):
+        long = {"num_episodes": 120_000, "seeds": 1, "algorithm": "vanilla-primal-dual"}
+        spaced = learn(bandit(), **long)
+        assert {1, 12_000, 120_000} <= set(spaced.episodes.tolist())
+        assert 5_000 < len(spaced.episodes) <= 10_002
+        assert np.all(np.diff(spaced.episodes) > 0)
+        every = learn(bandit(), record=range(1, 120_001), **long)
+        for terms, strong, weak in (
+            (every.suboptimality[0], spaced.strong_regret.objective, spaced.weak_regret.objective),
+            (
+                every.violation[0, :, 0],
+                spaced.strong_regret.constraints[..., 0],
+                spaced.weak_regret.constraints[..., 0],
+            ),
+        ):
+            places = spaced.episodes - 1
+            total = np.cumsum(np.maximum(terms, 0))[places]
+            np.testing.assert_allclose(strong[0], total, rtol=0, atol=1e-8)
+            np.testing.assert_allclose(weak[0], np.cumsum(terms)[places], rtol=0, atol=1e-8)
+
+    def test_growth_exponents_are_those_of_the_strong_regrets(self):
+        history = learn(num_episodes=200)
+        exponents = history.growth_exponent()
+        assert exponents.objective.shape == exponents.maximum.shape == (2,)
+        assert exponents.constraints.shape == (2, 2)
+        last = history.episodes >= 20
+        x = np.log(history.episodes[last])
+        slope = np.polyfit(x, np.log(history.strong_regret.maximum[0, last]), 1)[0]
+        assert exponents.maximum[0] == pytest.approx(slope, abs=1e-9)
+
+    def test_the_potential_is_the_distance_to_the_saddle_point(self):
+        history = learn(potential=True, log=True, margin=0.02, regularization=0.1)
+        assert history.potential is not None
+        assert history.log is not None
+        cmdp = model(2)
+        aim = cmdp.replace(thresholds=cmdp.thresholds + 0.02)
+        saddle = cmdpax.solve_regularized(aim, 0.1, NO_WARNING)
+        replayed = cmdpax.replay(
+            cmdp,
+            ALGORITHM,
+            history.log.run(1),
+            margin=0.02,
+            regularization=0.1,
+            max_multiplier=NO_WARNING,
+        )
+        mass = cmdpax.evaluate(cmdp, saddle.policy).occupancy
+        ratio = saddle.log_policy - np.log(replayed.policies)
+        distance = (mass * ratio).sum(axis=(1, 2, 3))
+        distance += ((saddle.multipliers - replayed.multipliers) ** 2).sum(axis=1) / 2
+        np.testing.assert_allclose(history.potential[1], distance, rtol=0, atol=1e-8)
+
+    @pytest.mark.parametrize(
+        "chosen",
+        [{"regularization": 0.0}, {"regularization": cmdpax.schedules.power(0.1, 0.1)}],
+    )
+    def test_the_potential_needs_a_constant_regularization(self, chosen):
+        with pytest.raises(cmdpax.ParameterError, match="constant τ > 0"):
+            learn(potential=True, **chosen)
+
+
+class TestHistory:
+    def test_shapes_and_types(self):
+        history = learn(num_episodes=30)
+        assert history.episodes.shape == (30,)
+        assert history.value.shape == history.suboptimality.shape == (2, 30)
+        assert history.constraint_values.shape == history.multipliers.shape == (2, 30, 2)
+        assert history.strong_regret.objective.shape == history.weak_regret.maximum.shape == (2, 30)
+        assert history.unsafe.shape == (2, len(history.unsafe_at))
+        assert history.policy.shape == (2, 3, 3, 2)
+        assert history.potential is None
+        assert history.log is None
+        assert_numpy_doubles(*accounts_of(history).values())
+
+    def test_the_summary_has_one_number_per_run(self):
+        history = learn(num_episodes=30, unsafe_at=(0.0, 0.5))
+        summary = history.summary()
+        np.testing.assert_array_equal(
+            summary["strong_constraints"], history.strong_regret.maximum[:, -1]
+        )
+        np.testing.assert_array_equal(
+            summary["weak_objective"], history.weak_regret.objective[:, -1]
+        )
+        worst = history.violation[:, -1].max(axis=-1)
+        np.testing.assert_array_equal(summary["last_violation"], worst)
+        np.testing.assert_array_equal(summary["unsafe_at_0.5"], history.unsafe[:, 1])
+        assert {array.shape for array in summary.values()} == {(2,)}
+
+    def test_without_constraints_nothing_is_violated(self):
+        history = learn(model(0), num_episodes=20)
+        assert history.strong_regret.constraints.shape == (2, 20, 0)
+        assert not history.strong_regret.maximum.any()
+        assert not history.unsafe.any()
+        assert not history.summary()["last_violation"].any()
+
+    def test_saved_files_hold_everything(self, tmp_path: Path):
+        history = learn(num_episodes=20, log=True, potential=True)
+        history.save(tmp_path / "run.npz")
+        with np.load(tmp_path / "run.npz", allow_pickle=False) as archive:
+            content = {name: archive[name] for name in archive.files}
+        for name, array in accounts_of(history).items():
+            np.testing.assert_array_equal(content[name], array, err_msg=name)
+        np.testing.assert_array_equal(content["episodes"], history.episodes)
+        np.testing.assert_array_equal(content["thresholds"], history.thresholds)
+        np.testing.assert_array_equal(content["potential"], history.potential)
+        assert float(content["optimum"]) == history.optimum
+        assert tuple(content["unsafe_at"]) == history.unsafe_at
+        assert history.log is not None
+        for name, array in history.log._asdict().items():
+            np.testing.assert_array_equal(content[f"log_{name}"], array)
+        assert json.loads(str(content["manifest"])) == history.manifest
+        assert [path.name for path in tmp_path.iterdir()] == ["run.npz"]
+
+    def test_the_manifest_replays_the_run(self):
+        original = learn(
+            seeds=[7, 9],
+            step_size=cmdpax.schedules.power(0.4, 0.2, offset=3),
+            regularization=0.05,
+            margin=0.01,
+            optimism=cmdpax.Optimism.theory(100, scale=0.05),
+            observations="bernoulli",
+        )
+        manifest = json.loads(json.dumps(original.manifest))
+        cmdp = model(2)
+        assert manifest["cmdp"] == cmdp.fingerprint
+        assert manifest["optimum"] == original.optimum
+        assert set(manifest["versions"]) == {"cmdpax", "jax", "numpy", "python"}
+        first = manifest["runs"][0]
+        repeated = cmdpax.learn(
+            cmdp,
+            manifest["algorithm"],
+            num_episodes=manifest["num_episodes"],
+            observations=manifest["observations"],
+            precision=manifest["precision"],
+            seeds=[run["seed"] for run in manifest["runs"]],
+            step_size=cmdpax.schedules.power(*first["step_size"]),
+            regularization=cmdpax.schedules.power(*first["regularization"]),
+            margin=cmdpax.schedules.power(*first["margin"]),
+            max_multiplier=first["max_multiplier"],
+            optimism=cmdpax.Optimism(**first["optimism"]),
+        )
+        assert_same_accounts(repeated, original)
+
+
+class TestKnowledge:
+    def test_a_learner_is_told_no_transitions(self):
+        assert Knowledge._fields == ("sizes", "initial", "thresholds", "signals", "bonuses")
+        told = []
+
+        def spy(knowledge: Knowledge, chosen: Any) -> Learner:
+            told.append(knowledge)
+            return Learner(lambda: None, lambda state, trajectory: (state, None))
+
+        cmdp = cast(model(2), np.float32)
+        bonuses = cmdpax.Optimism.live().numbers(cmdp.sizes)
+        for known in (True, False):
+            chosen = hyperparameters(0.1, 0.0, 6.0, 0.0, 5)
+            make_learner(Design(spy, known, False, False, False), cmdp, chosen, bonuses)
+        assert told[0].signals is not None
+        assert told[1].signals is None
+
+    @pytest.mark.parametrize("algorithm", cmdpax.algorithms())
+    @pytest.mark.parametrize("optimism", ["live", "theory"])
+    def test_estimated_rewards_are_all_it_has(self, algorithm: str, optimism: str):
+        """Another truth with the same log makes the same learner."""
+        cmdp = model(2)
+        other = cmdp.replace(
+            rewards=1 - cmdp.rewards,
+            constraint_rewards=cmdp.constraint_rewards[:, ::-1],
+            transitions=cmdp.transitions[..., ::-1],
+        )
+        found, expected = (
+            cmdpax.replay(truth, algorithm, logged(cmdp), optimism=optimism)
+            for truth in (other, cmdp)
+        )
+        np.testing.assert_array_equal(found.policies, expected.policies)
+        np.testing.assert_array_equal(found.multipliers, expected.multipliers)
+
+    def test_known_rewards_are_used(self):
+        cmdp = model(2)
+        other = cmdp.replace(rewards=1 - cmdp.rewards)
+        found, expected = (cmdpax.replay(truth, ALGORITHM, logged(cmdp)) for truth in (other, cmdp))
+        assert np.abs(found.policies[-1] - expected.policies[-1]).max() > 1e-3
+
+    def test_the_policy_of_an_episode_does_not_depend_on_it(self):
+        log = logged(model(2))
+        changed = log._replace(actions=log.actions.copy(), rewards=log.rewards.copy())
+        changed.actions[20:] = 1 - changed.actions[20:]
+        changed.rewards[20:] = 1 - changed.rewards[20:]
+        for algorithm in ("regularized-primal-dual", "regularized-dual"):
+            found, expected = (
+                cmdpax.replay(model(2), algorithm, episodes, optimism="live", step_size=0.5)
+                for episodes in (changed, log)
+            )
+            np.testing.assert_array_equal(found.policies[:21], expected.policies[:21])
+            np.testing.assert_array_equal(found.multipliers[:21], expected.multipliers[:21])
+            assert np.abs(found.policies[22:] - expected.policies[22:]).max() > 1e-6
+
+
+class TestWarnings:
+    def test_a_cap_below_what_the_theory_assumes(self):
+        cmdp = bandit()
+        needed = cmdp.horizon / cmdpax.slater_gap(cmdp).gap
+        message = re.escape(f"below H/Ξ = {needed:.4g}")
+        with pytest.warns(cmdpax.CmdpaxWarning, match=message) as caught:
+            learn(cmdp, num_episodes=5, max_multiplier=0.99 * needed)
+        assert len(caught) == 1
+        assert Path(caught[0].filename) == Path(__file__)
+        learn(cmdp, num_episodes=5, max_multiplier=1.01 * needed)  # no warning: it would raise
+
+    def test_a_multiplier_at_its_cap_for_most_of_a_run(self):
+        cmdp = bandit()
+        unreachable = {"margin": 0.6, "step_size": 1.0, "max_multiplier": 3.0}
+        with pytest.warns(cmdpax.CmdpaxWarning, match="constraint 0 was at max_multi") as caught:
+            history = learn(cmdp, num_episodes=200, **unreachable)
+        assert len(caught) == 1
+        count = int((history.multipliers >= 3.0).sum(axis=1).max())
+        assert f"in {count} of 200 episodes" in str(caught[0].message)
+        half = learn(cmdp, num_episodes=int(1.5 * (200 - count)), **unreachable)
+        assert (half.multipliers >= 3.0).any()  # reached, for less than half of the run
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("arguments", "sentence"),
+        [
+            ({"algorithm": "regularised-dual"}, "did you mean 'regularized-dual'?"),
+            ({"optimism": "empiric"}, "did you mean 'empirical'?"),
+            ({"observations": "means"}, "did you mean 'mean'?"),
+            ({"precision": "singel"}, "did you mean 'single'?"),
+            ({"algorithm": "vanilla-dual", "regularization": 0.1}, "use regularized-dual."),
+            ({"algorithm": "regularized-dual", "regularization": 0}, "use vanilla-dual."),
+            ({"step_size": 10.0, "regularization": 0.2}, "is 2 at episode 1, it must not exceed 1"),
+            (
+                {"step_size": cmdpax.schedules.power(0.5, -1.0), "regularization": 0.5},
+                "is 1.25 at episode 5, it must not exceed 1; lower either.",
+            ),
+            ({"step_size": 0.0}, "step_size is 0.0, it must be positive"),
+            ({"step_size": float("nan")}, "step_size is nan, it must be a finite number"),
+            ({"step_size": "big"}, "step_size is 'big', it must be a finite number"),
+            ({"regularization": -0.1}, "regularization is -0.1, it must not be negative"),
+            ({"max_multiplier": 0}, "max_multiplier is 0, it must be a positive number"),
+            ({"margin": float("inf")}, "margin is inf, it must be a finite number"),
+            ({"num_episodes": 0}, "num_episodes is 0, it must be a whole number of at least 1"),
+            ({"num_episodes": 2.5}, "num_episodes is 2.5, it must be a whole number"),
+            ({"seeds": 0}, "seeds is 0, it must be a whole number of at least 1"),
+            ({"seeds": []}, "seeds is [], it must be a number of runs or a list"),
+            ({"seeds": [1, -1]}, "seeds is [1, -1], it must be a number of runs or a list"),
+            ({"seeds": [0.5]}, "seeds is [0.5], it must be a number of runs or a list"),
+            ({"seeds": 1.5}, "seeds is 1.5, it must be a number of runs or a list"),
+            ({"seeds": "12"}, "seeds is '12', it must be a number of runs or a list"),
+            ({"record": []}, "record must name episodes between 1 and 5"),
+            ({"record": [0]}, "record must name episodes between 1 and 5"),
+            ({"record": [6]}, "record must name episodes between 1 and 5"),
+            ({"record": [1.5]}, "record must name episodes between 1 and 5"),
+            ({"record": 5}, "record must name episodes between 1 and 5"),
+        ],
+    )
+    def test_bad_arguments(self, arguments: dict[str, Any], sentence: str):
+        with pytest.raises(cmdpax.ParameterError, match=re.escape(sentence)):
+            learn(bandit(), **({"num_episodes": 5} | arguments))
+
+    @pytest.mark.parametrize(
+        ("changes", "sentence"),
+        [
+            ({"bonus": "thoery"}, "optimism's bonus is 'thoery'; did you mean 'theory'?"),
+            ({"rewards": "knwn"}, "optimism's rewards is 'knwn'; did you mean 'known'?"),
+            ({"unvisited_rows": "zeros"}, "did you mean 'zero'?"),
+            ({"scale": -1.0}, "optimism's scale is -1.0, it must not be negative"),
+            ({"bonus": "theory"}, "the theory's bonuses need num_episodes"),
+            ({"failure_probability": 1.0}, "failure_probability is 1.0"),
+        ],
+    )
+    def test_bad_optimism(self, changes: dict[str, Any], sentence: str):
+        with pytest.raises(cmdpax.ParameterError, match=re.escape(sentence)):
+            cmdpax.Optimism.empirical().replace(**changes)
+
+    @pytest.mark.parametrize(
+        ("changes", "name", "low", "high"),
+        [
+            ({"rewards": [[[2.0, 0.0, 0.5]]]}, "rewards", 0, 2),
+            ({"constraint_rewards": [[[[-1.0, 0.9, 1.0]]]]}, "constraint_rewards[0]", -1, 1),
+        ],
+    )
+    def test_rewards_outside_the_unit_interval(self, changes, name, low, high):
+        cmdp = bandit().replace(**changes)
+        sentence = f"{name} lies in [{low}, {high}], learning needs [0, 1]; use cmdpax.rescale"
+        with pytest.raises(cmdpax.ModelError, match=re.escape(sentence)):
+            learn(cmdp, num_episodes=5)
+        with pytest.raises(cmdpax.ModelError, match=re.escape(sentence)):
+            cmdpax.replay(cmdp, ALGORITHM, logged(model(2)))
+        learn(cmdpax.rescale(cmdp).cmdp, num_episodes=5)
+
+    def test_an_infeasible_model(self):
+        with pytest.raises(cmdpax.InfeasibleError):
+            learn(bandit().replace(thresholds=[0.95]), num_episodes=5)
+
+    @pytest.mark.parametrize(
+        ("changes", "sentence"),
+        [
+            ({"states": np.zeros((4, 1), int)}, "the log's states has shape (4, 1), expected"),
+            ({"actions": np.zeros((3, 1), int)}, "the log's states has shape (4, 2), expected"),
+            ({"rewards": np.zeros(4)}, "the log's rewards has shape (4,), expected (4, 1)"),
+            ({"constraint_rewards": np.zeros((4, 2, 1))}, "expected (4, 1, 1)"),
+            ({"actions": np.full((4, 1), 3)}, "the log's actions lie in [3, 3], the model has 0 …"),
+            ({"states": np.full((4, 2), -1)}, "the log's states lie in [-1, -1]"),
+        ],
+    )
+    def test_bad_logs(self, changes: dict[str, np.ndarray], sentence: str):
+        good = cmdpax.Log(
+            np.zeros((4, 2), int), np.zeros((4, 1), int), np.zeros((4, 1)), np.zeros((4, 1, 1))
+        )
+        cmdpax.replay(bandit(), ALGORITHM, good)
+        with pytest.raises(cmdpax.ModelError, match=re.escape(sentence)):
+            cmdpax.replay(bandit(), ALGORITHM, good._replace(**changes))
+
+    def test_an_empty_log(self):
+        empty = cmdpax.Log(*(np.zeros((0, *s)) for s in [(2,), (1,), (1,), (1, 1)]))
+        with pytest.raises(cmdpax.ModelError, match="at least 1"):
+            cmdpax.replay(bandit(), ALGORITHM, empty)
+
+
+def test_progress_is_reported_block_by_block() -> None:
+    calls: list[tuple[int, int]] = []
+    learn(num_episodes=1100, progress=lambda done, total: calls.append((done, total)))
+    assert calls == [(1024, 1100), (1100, 1100)]
+
+
+def test_progress_may_be_a_bar(capsys: pytest.CaptureFixture[str]) -> None:
+    learn(num_episodes=20, progress=True)
+    assert capsys.readouterr().out == ""

@@ -36,7 +36,7 @@ check: $(TOOLS) ## formatter, linter, types, import layers, spelling, tests, str
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/codespell src tests benchmarks docs README.md CHANGELOG.md CONTRIBUTING.md
+	$(BIN)/codespell src tests benchmarks docs examples README.md CHANGELOG.md CONTRIBUTING.md
 	$(MAKE) test
 	$(MAKE) docs
 

@@ -53,7 +53,18 @@ def as_regularization(algorithm: Algorithm, given: Scheduled | None) -> Schedule
     return given
 
 
-def as_seeds(seeds: int | Iterable[int]) -> list[int]:
+def as_levels(levels: Any) -> tuple[float, ...]:
+    """Levels of violation, as numbers."""
+    try:
+        found = tuple(float(level) for level in levels)
+    except (TypeError, ValueError):
+        raise ParameterError(
+            f"unsafe_at is {levels!r}, it must be a list of numbers such as (0.01, 0.1)."
+        ) from None
+    return found
+
+
+def as_seeds(seeds: Any) -> list[int]:
     """The seeds of the runs: 0, 1, … for a number of runs."""
     if isinstance(seeds, int | np.integer) and not isinstance(seeds, bool):
         return list(range(require_count("seeds", seeds)))

@@ -14,7 +14,7 @@ per episode, so the rows are updated and nothing of size S·A·S is computed ane
 
 import dataclasses
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer
@@ -143,12 +143,26 @@ class Bonuses(NamedTuple):
 # -------------------------------------------------------------------------------------- statistics
 
 
+_SHORT_HORIZON = 16
+
+Rows: TypeAlias = Array | tuple[Array, ...]
+"""`[H, S, A, T]`; for a short horizon a tuple of H arrays `[S, A, T]`, each changed in place."""
+
+
+def is_short(horizon: int) -> bool:
+    """Whether the steps of a horizon are compiled one by one, each with arrays of its own.
+
+    A slice of a large array is copied before it is multiplied, an array is not.
+    """
+    return horizon <= _SHORT_HORIZON
+
+
 class Statistics(NamedTuple):
     """Counts and sums of the episodes so far, Eq. (8), and the rows p̂ made of them."""
 
     visits: Integer[Array, "H S A"]
-    transition_counts: Integer[Array, "H S A T"]
-    transitions: Float[Array, "H S A T"]  # p̂
+    transition_counts: Any  # Rows of integers
+    transitions: Any  # Rows: p̂
     reward_sums: Float[Array, "H J S A"] | None  # signal 0 is the reward; None: known
 
 
@@ -156,28 +170,53 @@ def empty_statistics(sizes: Sizes, bonuses: Bonuses, known: bool, dtype: Any) ->
     """Statistics of no episode."""
     num_constraints, horizon, num_states, num_actions = sizes
     pairs = (horizon, num_states, num_actions)
-    row = jnp.asarray(bonuses.unvisited_row, dtype)
+    counts = jnp.zeros((*pairs, num_states), jnp.int32)
+    rows = jnp.broadcast_to(jnp.asarray(bonuses.unvisited_row, dtype), counts.shape)
+    short = is_short(horizon)
     return Statistics(
         visits=jnp.zeros(pairs, jnp.int32),
-        transition_counts=jnp.zeros((*pairs, num_states), jnp.int32),
-        transitions=jnp.broadcast_to(row, (*pairs, num_states)),
-        reward_sums=None if known else jnp.zeros((horizon, 1 + num_constraints, *pairs[1:]), dtype),
+        transition_counts=tuple(counts) if short else counts,
+        transitions=tuple(rows) if short else rows,
+        reward_sums=None
+        if known
+        else jnp.zeros((horizon, 1 + num_constraints, num_states, num_actions), dtype),
     )
 
 
 def record(statistics: Statistics, trajectory: Trajectory) -> Statistics:
     """Count an episode: H rows change."""
     steps = jnp.arange(statistics.visits.shape[0])
-    at = (steps, trajectory.states[:-1], trajectory.actions)
+    states, actions, successors = trajectory.states[:-1], trajectory.actions, trajectory.states[1:]
+    at = (steps, states, actions)
     visits = statistics.visits.at[at].add(1)
-    counts = statistics.transition_counts.at[(*at, trajectory.states[1:])].add(1)
-    dtype = statistics.transitions.dtype
-    rows = counts[at].astype(dtype) / visits[at].astype(dtype)[:, None]
+    counts, rows = statistics.transition_counts, statistics.transitions
+    if isinstance(counts, tuple):
+        counts, rows = _count_by_step(counts, rows, visits, trajectory)
+    else:
+        counts = counts.at[(*at, successors)].add(1)
+        rows = rows.at[at].set(_means(counts[at], visits[at], rows.dtype))
     sums = statistics.reward_sums
     if sums is not None:
         observed = jnp.vstack([trajectory.rewards[None], trajectory.constraint_rewards])
-        sums = sums.at[steps, :, at[1], at[2]].add(observed.T)
-    return Statistics(visits, counts, statistics.transitions.at[at].set(rows), sums)
+        sums = sums.at[steps, :, states, actions].add(observed.T)
+    return Statistics(visits, counts, rows, sums)
+
+
+def _count_by_step(
+    counts: tuple[Array, ...], rows: Rows, visits: Array, trajectory: Trajectory
+) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+    """The same, where every step has arrays of its own."""
+    new_counts, new_rows = [], []
+    for step, (count, row) in enumerate(zip(counts, rows, strict=True)):
+        at = (trajectory.states[step], trajectory.actions[step])
+        count = count.at[(*at, trajectory.states[step + 1])].add(1)
+        new_counts.append(count)
+        new_rows.append(row.at[at].set(_means(count[at], visits[(step, *at)], row.dtype)))
+    return tuple(new_counts), tuple(new_rows)
+
+
+def _means(counts: Array, visits: Array, dtype: Any) -> Array:
+    return counts.astype(dtype) / visits.astype(dtype)[..., None]
 
 
 # -------------------------------------------------------------------------------- optimistic model
@@ -187,7 +226,7 @@ class OptimisticModel(NamedTuple):
     """r̂ and û (stacked), p̂ and b^p of Eq. (9)."""
 
     signals: Float[Array, "H J S A"]  # r̂, û_1, …
-    transitions: Float[Array, "H S A T"]  # p̂
+    transitions: Rows  # p̂
     transition_bonus: Float[Array, "H S A"]  # b^p
 
 
@@ -195,7 +234,7 @@ def optimistic_model(
     statistics: Statistics, bonuses: Bonuses, known: Float[Array, "H J S A"] | None
 ) -> OptimisticModel:
     """The optimistic model of the episodes counted so far, Eq. (9)."""
-    dtype = statistics.transitions.dtype
+    dtype = jnp.result_type(bonuses.transition)
     visits = jnp.maximum(statistics.visits, 1).astype(dtype)  # n ∨ 1
     shrinking = 1 / jnp.sqrt(visits)
     transition_bonus = bonuses.transition * shrinking

@@ -11,7 +11,9 @@ Forward, the occupancy d_h(s, a) = P[s_h = s, a_h = a]:
 with which V_z^π = ⟨d, z⟩. The occupancy sums to 1 at every step, to H in all.
 """
 
-from typing import NamedTuple
+import operator
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -125,11 +127,11 @@ def signal_array(cmdp: CMDP) -> Float[Array, "H J S A"]:
 
 
 def q_values(
-    transitions: Transitions,
+    transitions: Transitions | tuple[Any, ...],
     signals: Float[Array, "H L S A"],
     policy: Float[Array, "H S A"],
     ceilings: Float[Array, "H L S A"] | None = None,
-    unroll: int = 1,
+    unrolled: bool = False,
 ) -> tuple[Float[Array, "H L S A"], Float[Array, "L S"]]:
     """Q of each signal under a policy, and V at the first step.
 
@@ -137,7 +139,7 @@ def q_values(
     """
 
     def step(
-        values: Float[Array, "L S"], at: tuple[Array, ...]
+        values: Float[Array, "L S"], at: tuple[Any, ...]
     ) -> tuple[Float[Array, "L S"], Float[Array, "L S A"]]:
         index, signal, decision, *ceiling = at
         q_step = signal + backup_signals(at_step(transitions, index), values)
@@ -148,5 +150,23 @@ def q_values(
     horizon, num_signals, num_states, _ = signals.shape
     stages = (jnp.arange(horizon), signals, policy) + (() if ceilings is None else (ceilings,))
     start = jnp.zeros((num_signals, num_states), signals.dtype)
-    values, result = jax.lax.scan(step, start, stages, reverse=True, unroll=unroll)
+    values, result = backward_scan(step, start, stages, unrolled)
     return result, values
+
+
+def backward_scan(
+    step: Callable[[Any, Any], tuple[Any, Any]], start: Any, stages: Any, unrolled: bool
+) -> tuple[Any, Any]:
+    """`lax.scan` from the last stage to the first; unrolled, each stage is compiled by itself.
+
+    Unrolled code takes longer to compile and is faster where steps are small, and it can read
+    arrays that are kept step by step.
+    """
+    if not unrolled:
+        return jax.lax.scan(step, start, stages, reverse=True)
+    horizon = jax.tree.leaves(stages)[0].shape[0]
+    shown: list[Any] = [None] * horizon
+    for index in reversed(range(horizon)):
+        _, *rest = jax.tree.map(operator.itemgetter(index), stages)
+        start, shown[index] = step(start, (index, *rest))
+    return start, jax.tree.map(lambda *arrays: jnp.stack(arrays), *shown)

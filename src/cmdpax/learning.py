@@ -12,6 +12,7 @@ import numpy as np
 from cmdpax.arguments import (
     Algorithm,
     as_factory,
+    as_levels,
     as_optimism,
     as_regularization,
     as_seeds,
@@ -137,13 +138,13 @@ def learn_batch(
     )
     saddles = find_saddles(cmdp, configurations) if potential else None
     recorded = episodes_to_record(num_episodes, record)
-    levels = tuple(float(level) for level in unsafe_at)
+    levels = as_levels(unsafe_at)
     with jax.enable_x64(precision == "double"), _reporting(progress) as report:
         task = Task(design, cmdp, solution.value, recorded, num_episodes, levels)
         collected = run_batch(task, configurations, saddles, report)
     _warn_capped(collected.capped, num_episodes)
     manifest = _manifest(
-        cmdp, algorithm, configurations, num_episodes, observations, precision, solution
+        cmdp, algorithm, configurations, num_episodes, observations, precision, levels, solution
     )
     return _history(collected, recorded, solution, cmdp, levels, manifest, num_episodes)
 
@@ -193,6 +194,7 @@ def _manifest(
     num_episodes: int,
     observations: str,
     precision: str,
+    levels: tuple[float, ...],
     solution: Solution,
 ) -> dict[str, Any]:
     """Everything that makes the numbers again, as JSON can hold it."""
@@ -203,6 +205,7 @@ def _manifest(
         "num_episodes": num_episodes,
         "observations": observations,
         "precision": precision,
+        "unsafe_at": list(levels),
         "optimum": solution.value,
         "optimal_multipliers": solution.multipliers.tolist(),
         "runs": [

@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, Integer, Key
 
 from cmdpax.estimation import Bonuses, Trajectory
 from cmdpax.evaluation import evaluate_policy, signal_array, signals_at
-from cmdpax.learners.base import Factory, Hyperparameters, Knowledge, Learner, unrolling
+from cmdpax.learners.base import Factory, Hyperparameters, Knowledge, Learner
 from cmdpax.model import CMDP
 from cmdpax.transitions import at_step, sample_at, sample_index
 
@@ -68,7 +68,7 @@ def play(
 
     first = sample_index(uniforms[0], cmdp.initial)
     stages = (jnp.arange(horizon), log_policy, uniforms[1:].reshape(horizon, per_step))
-    _, (states, actions, observed) = jax.lax.scan(step, first, stages, unroll=unrolling(horizon))
+    _, (states, actions, observed) = jax.lax.scan(step, first, stages, unroll=min(horizon, 8))
     return Trajectory(
         states=jnp.concatenate([first[None], states]),
         actions=actions,

@@ -46,8 +46,13 @@ def pick_step(array: Array, step: Array | int) -> Array:
     return jnp.asarray(array)[0 if array.shape[0] == 1 else step]
 
 
-def at_step(transitions: Transitions, step: Array | int) -> Transitions:
-    """The transitions of one step: dense `[S, A, S]`, or lists `[S, A, N]`."""
+def at_step(transitions: Transitions | tuple[Any, ...], step: Array | int) -> Transitions:
+    """The transitions of one step: dense `[S, A, S]`, or lists `[S, A, N]`.
+
+    A plain tuple holds them step by step.
+    """
+    if type(transitions) is tuple:
+        return transitions[step]
     return jax.tree.map(lambda array: pick_step(array, step), transitions)
 
 

@@ -133,19 +133,23 @@ def _iterated(
     cmdp: cmdpax.CMDP, iterates: cmdpax.Iterates, solution: cmdpax.Solution, seconds: float
 ) -> dict[str, Any]:
     mixture = cmdpax.evaluate(cmdp, iterates.mixture)
-    violation = cmdp.thresholds - iterates.constraint_values[-1]
+    last, mixed = iterates.constraint_values[-1], mixture.constraint_values
     distance = iterates.potential
     return {
         "optimal_value": solution.value,
         "last_suboptimality": solution.value - float(iterates.value[-1]),
-        "last_violation": float(violation.max(initial=0.0)) if violation.size else 0.0,
+        "last_violation": _largest(cmdp.thresholds - last),
         "mixture_suboptimality": solution.value - mixture.value,
-        "mixture_violation": float((cmdp.thresholds - mixture.constraint_values).max(initial=0.0)),
+        "mixture_violation": _largest(cmdp.thresholds - mixed),
         "last_multipliers": iterates.multipliers[-1],
         "optimal_multipliers": solution.multipliers,
         "last_potential": None if distance is None else float(distance[-1]),
         "seconds": seconds,
     }
+
+
+def _largest(violation: np.ndarray) -> float:
+    return float(violation.max()) if violation.size else 0.0
 
 
 def _learned(history: cmdpax.History, seconds: float) -> dict[str, Any]:

@@ -76,8 +76,3 @@ class Learner(NamedTuple):
 
 Factory: TypeAlias = Callable[[Knowledge, Hyperparameters], Learner]
 """Makes a learner of what it knows and what the user chose."""
-
-
-def unrolling(horizon: int) -> int:
-    """How many steps of a loop over the horizon are compiled as one: short ones whole."""
-    return horizon if horizon <= 16 else 4

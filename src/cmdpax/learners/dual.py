@@ -21,12 +21,14 @@ from cmdpax.estimation import (
     Statistics,
     Trajectory,
     empty_statistics,
+    is_short,
     optimistic_model,
     record,
 )
-from cmdpax.learners.base import Hyperparameters, Info, Knowledge, Learner, rates_at, unrolling
+from cmdpax.learners.base import Hyperparameters, Info, Knowledge, Learner, rates_at
 from cmdpax.planning.dynamic_program import Stage, backward_plan, greedy, soft
 from cmdpax.schemes import dual_descent
+from cmdpax.transitions import at_step
 
 
 class DualState(NamedTuple):
@@ -56,11 +58,11 @@ def dual(is_soft: bool, knowledge: Knowledge, hyperparameters: Hyperparameters) 
         if is_soft:
             reward = reward + regularization * model.transition_bonus * log_num_actions
         result = backward_plan(
-            lambda step: Stage(model.transitions[step], reward[step], model.signals[step]),
+            lambda step: Stage(at_step(model.transitions, step), reward[step], model.signals[step]),
             knowledge.sizes,
             soft(regularization) if is_soft else greedy,
             knowledge.initial,
-            unroll=unrolling(horizon),
+            unrolled=is_short(horizon),
         )
         values = result.signal_values[1:]
         return DualState(episode, result.log_policy, multipliers, values, statistics)

@@ -20,11 +20,12 @@ from cmdpax.estimation import (
     Statistics,
     Trajectory,
     empty_statistics,
+    is_short,
     optimistic_model,
     record,
 )
 from cmdpax.evaluation import q_values
-from cmdpax.learners.base import Hyperparameters, Info, Knowledge, Learner, rates_at, unrolling
+from cmdpax.learners.base import Hyperparameters, Info, Knowledge, Learner, rates_at
 from cmdpax.schemes import dual_descent, lagrangian, mirror_ascent
 
 
@@ -113,6 +114,6 @@ def evaluate(
     entropy_ceiling = surprisal + steps_left * log_num_actions
     ceilings = jnp.concatenate([plain, entropy_ceiling[:, None]], axis=1)
     every_q, values = q_values(
-        model.transitions, signals, jnp.exp(log_policy), ceilings, unroll=unrolling(horizon)
+        model.transitions, signals, jnp.exp(log_policy), ceilings, unrolled=is_short(horizon)
     )
     return every_q, (values @ initial)[1:-1]

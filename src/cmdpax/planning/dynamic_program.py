@@ -13,14 +13,14 @@ V = W w, hence only W is carried.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Integer
 
-from cmdpax.evaluation import signals_at
+from cmdpax.evaluation import backward_scan, signals_at
 from cmdpax.model import CMDP, Sizes
 from cmdpax.precision import in_double_precision
 from cmdpax.transitions import Transitions, at_step, backup, backup_signals, choose
@@ -130,18 +130,18 @@ def greedy(
 
 
 def backward_plan(
-    stage_at: Callable[[Array], Stage],
+    stage_at: Callable[[Array | int], Stage],
     sizes: Sizes,
     rule: Rule,
     initial: Float[Array, " S"],
-    unroll: int = 1,
+    unrolled: bool = False,
 ) -> SoftPlan:
     """Backward induction with any rule, evaluating the signals under the policy that it makes."""
 
     def step(
-        values: Float[Array, " 1+J S"], index: Array
-    ) -> tuple[Float[Array, " 1+J S"], Float[Array, "S A"]]:
-        transitions, reward, signals = stage_at(index)
+        values: Float[Array, "L S"], at: tuple[Any, ...]
+    ) -> tuple[Float[Array, "L S"], Float[Array, "S A"]]:
+        transitions, reward, signals = stage_at(at[0])
         expected = backup_signals(transitions, values)
         log_policy, best_values = rule(reward + expected[0])
         gained = jnp.sum(jnp.exp(log_policy)[None] * (signals + expected[1:]), axis=-1)
@@ -150,7 +150,7 @@ def backward_plan(
     num_constraints, horizon, num_states, _ = sizes
     # The maximised value first, then the signals' values.
     start = jnp.zeros((2 + num_constraints, num_states), initial.dtype)
-    values, log_policy = jax.lax.scan(step, start, jnp.arange(horizon), reverse=True, unroll=unroll)
+    values, log_policy = backward_scan(step, start, (jnp.arange(horizon),), unrolled)
     at_start = values @ initial
     return SoftPlan(at_start[0], at_start[1:], log_policy)
 
@@ -160,7 +160,7 @@ def soft_plan(
 ) -> SoftPlan:
     """Soft backward induction at temperature τ > 0."""
 
-    def stage_at(index: Array) -> Stage:
+    def stage_at(index: Array | int) -> Stage:
         signals = signals_at(cmdp, index)
         reward = jnp.tensordot(weights, signals, axes=1)
         return Stage(at_step(cmdp.transitions, index), reward, signals)

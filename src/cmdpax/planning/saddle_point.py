@@ -34,7 +34,7 @@ class RegularizedSolution(NamedTuple):
     """The saddle point of the regularized Lagrangian.
 
     Attributes:
-        value: L_τ(π*_τ, λ*_τ), the value of the regularized Lagrangian.
+        value: `L_τ(π*_τ, λ*_τ)`, the value of the regularized Lagrangian.
         policy: π*_τ, `[H, S, A]`.
         multipliers: λ*_τ, `[I]`.
         log_policy: log π*_τ, exact where the policy underflows.
@@ -54,7 +54,7 @@ class RegularizedSolution(NamedTuple):
 def solve_regularized(
     cmdp: CMDP, regularization: float, max_multiplier: float = 6.0
 ) -> RegularizedSolution:
-    """The regularized saddle point (π*_τ, λ*_τ) on [0, λ_max]^I.
+    """The regularized saddle point `(π*_τ, λ*_τ)` on [0, λ_max]^I.
 
     It exists for every CMDP, feasible or not, since the multipliers are bounded.
 

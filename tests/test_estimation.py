@@ -1,0 +1,255 @@
+"""Counts, the empirical model, and optimism: formulas, and what optimism promises."""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import cmdpax
+import learning_reference
+import reference
+from cmdpax.engine import cast
+from cmdpax.estimation import (
+    Statistics,
+    Trajectory,
+    empty_statistics,
+    optimistic_model,
+    record,
+)
+from cmdpax.evaluation import signal_array
+from cmdpax.learners.primal_dual import evaluate
+from learning_cases import PROFILES, logged, model
+
+pytestmark = pytest.mark.usefixtures("double_precision")
+
+
+def statistics_of(profile: cmdpax.Optimism, num_episodes: int = 40) -> Statistics:
+    """Of the first episodes of a log, row by row."""
+    cmdp = model(2)
+    bonuses = cast(profile.numbers(cmdp.sizes), float)
+    start = empty_statistics(cmdp.sizes, bonuses, profile.rewards == "known", float)
+    log = logged(cmdp)
+    episodes = Trajectory(
+        jnp.asarray(log.states[:num_episodes], jnp.int32),
+        jnp.asarray(log.actions[:num_episodes], jnp.int32),
+        jnp.asarray(log.rewards[:num_episodes], float),
+        jnp.asarray(log.constraint_rewards[:num_episodes], float),
+    )
+    if not num_episodes:
+        return start
+    return jax.lax.scan(lambda state, e: (record(state, e), None), start, episodes)[0]
+
+
+def guess_of(profile: cmdpax.Optimism, num_episodes: int) -> learning_reference.Guess:
+    """The reference's, recomputed from all episodes."""
+    cmdp = model(2)
+    memory = learning_reference.Memory(reference.densify(cmdp), profile._asdict())
+    for episode in list(zip(*logged(cmdp), strict=True))[:num_episodes]:
+        memory.count(*episode)
+    return memory.guess()
+
+
+@pytest.mark.parametrize("num_episodes", [0, 1, 40])
+@pytest.mark.parametrize("name", PROFILES)
+def test_rows_updated_are_rows_recomputed(name: str, num_episodes: int) -> None:
+    profile, cmdp = PROFILES[name], model(2)
+    expected = guess_of(profile, num_episodes)
+    known = signal_array(cast(cmdp, float)) if profile.rewards == "known" else None
+    bonuses = cast(profile.numbers(cmdp.sizes), float)
+    found = optimistic_model(statistics_of(profile, num_episodes), bonuses, known)
+    signals = np.moveaxis(np.concatenate([expected.rewards[None], expected[1]]), 0, 1)
+    close: dict[str, Any] = {"rtol": 0, "atol": 1e-12}
+    np.testing.assert_allclose(np.array(found.signals), signals, **close)
+    np.testing.assert_allclose(np.array(found.transitions), expected.transitions, **close)
+    np.testing.assert_allclose(found.transition_bonus, expected.transition_bonus, **close)
+
+
+def test_the_theorys_constants() -> None:
+    """By hand: I = 2, H = 3, S = 4, A = 5, K = 1000, δ = 0.3."""
+    sizes = cmdpax.Sizes(2, 3, 4, 5)
+    found = cmdpax.Optimism.theory(1000, failure_probability=0.3).numbers(sizes)
+    assert found.reward == pytest.approx(math.sqrt(0.5 * math.log(2 * 60 * 3 * 1000 / 0.1)))
+    assert found.transition == pytest.approx(3 * math.sqrt(8 + 2 * math.log(60 * 1000 / 0.1)))
+    assert found.unvisited_row == 0
+    half = cmdpax.Optimism.theory(1000, failure_probability=0.3, scale=0.5).numbers(sizes)
+    assert (half.reward, half.transition) == pytest.approx((found.reward / 2, found.transition / 2))
+
+
+def test_the_profiles_choices() -> None:
+    empirical, live = cmdpax.Optimism.empirical(), cmdpax.Optimism.live()
+    theory = cmdpax.Optimism.theory(10)
+    assert (empirical.bonus, empirical.scale, empirical.rewards) == ("count", 0.08, "known")
+    assert (live.bonus, live.scale, live.rewards) == ("count", 0.3, "estimated")
+    assert (empirical.unvisited_rows, live.unvisited_rows) == ("uniform", "uniform")
+    assert live.unvisited_rewards == 1
+    assert (theory.rewards, theory.unvisited_rows, theory.scale) == ("estimated", "zero", 1.0)
+    numbers = live.numbers(cmdpax.Sizes(1, 2, 4, 3))
+    assert (numbers.reward, numbers.transition, numbers.unvisited_row) == (0, 0.3, 0.25)
+
+
+def true_model(bonus: float) -> tuple[cmdpax.CMDP, Any]:
+    """The optimistic model of a learner that has the truth, and a bonus everywhere."""
+    cmdp = model(2)
+    dense = cast(cmdp, float)
+    optimism = cmdpax.Optimism.empirical(bonus)
+    found = optimistic_model(
+        statistics_of(optimism, 0), cast(optimism.numbers(cmdp.sizes), float), signal_array(dense)
+    )
+    rows = dense.transitions
+    if isinstance(found.transitions, tuple):
+        rows = tuple(rows)
+    return cmdp, found._replace(transitions=rows)
+
+
+def truncated(found: Any, log_policy: np.ndarray) -> np.ndarray:
+    """Truncated Q of r, u_1, u_2 and ψ, as `[4, H, S, A]`."""
+    initial = jnp.asarray(model(2).initial)
+    every_q, _ = evaluate(found, jnp.asarray(log_policy), initial)
+    return np.moveaxis(np.asarray(every_q), 1, 0)
+
+
+def exact(cmdp: cmdpax.CMDP, log_policy: np.ndarray) -> np.ndarray:
+    dense = reference.densify(cmdp)
+    signals = [dense.rewards, *dense.constraint_rewards, -log_policy]
+    return np.stack([reference.q_values(dense, signal, np.exp(log_policy)) for signal in signals])
+
+
+def random_log_policy(seed: int) -> np.ndarray:
+    return np.log(np.random.default_rng(seed).dirichlet(np.full(2, 0.3), size=(3, 3)) + 1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_truncation_never_binds_without_bonus_in_the_true_model(seed: int) -> None:
+    cmdp, found = true_model(0.0)
+    log_policy = random_log_policy(seed)
+    log_policy -= np.log(np.exp(log_policy).sum(axis=-1, keepdims=True))
+    np.testing.assert_allclose(
+        truncated(found, log_policy), exact(cmdp, log_policy), rtol=0, atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("bonus", [0.05, 0.5, 100.0])
+def test_a_bonus_makes_the_true_model_optimistic(bonus: float) -> None:
+    cmdp, found = true_model(bonus)
+    log_policy = random_log_policy(1)
+    log_policy -= np.log(np.exp(log_policy).sum(axis=-1, keepdims=True))
+    optimistic, truth = truncated(found, log_policy), exact(cmdp, log_policy)
+    assert np.all(optimistic >= truth - 1e-12)
+    # Each is capped on its own, in every step.
+    left = learning_reference.steps_left((3, 3, 2))
+    assert np.all(optimistic[:3] <= left + 1e-12)
+    assert np.all(optimistic[3] <= -log_policy + left * math.log(2) + 1e-12)
+    if bonus == 100.0:
+        np.testing.assert_allclose(optimistic[:3], np.broadcast_to(left, (3, 3, 3, 2)))
+        np.testing.assert_allclose(optimistic[3], -log_policy + left * math.log(2))
+
+
+# ------------------------------------------------------------------------ the success event
+
+NUM_RUNS, NUM_EPISODES, DELTA = 100, 200, 0.1
+
+
+@pytest.fixture(scope="module")
+def many_runs() -> cmdpax.Log:
+    """Many runs of the theory's learner with Bernoulli observations."""
+    history = cmdpax.learn(
+        model(2),
+        "regularized-primal-dual",
+        num_episodes=NUM_EPISODES,
+        seeds=NUM_RUNS,
+        optimism=cmdpax.Optimism.theory(NUM_EPISODES, DELTA),
+        observations="bernoulli",
+        max_multiplier=1e6,
+        log=True,
+    )
+    assert history.log is not None
+    return history.log
+
+
+class Estimates:
+    """Means of the episodes so far, of every run at once."""
+
+    def __init__(self, cmdp: cmdpax.CMDP) -> None:
+        self.cmdp = cmdp
+        self.visits = np.zeros((NUM_RUNS, 3, 3, 2))
+        self.went = np.zeros((NUM_RUNS, 3, 3, 2, 3))
+        self.sums = np.zeros((NUM_RUNS, 3, 3, 2, 3))  # r, u_1, u_2
+
+    def count(self, log: cmdpax.Log, k: int) -> None:
+        runs = np.arange(NUM_RUNS)
+        for h in range(3):
+            s, a, t = log.states[:, k, h], log.actions[:, k, h], log.states[:, k, h + 1]
+            self.visits[runs, h, s, a] += 1
+            self.went[runs, h, s, a, t] += 1
+            self.sums[runs, h, s, a, 0] += log.rewards[:, k, h]
+            self.sums[runs, h, s, a, 1:] += log.constraint_rewards[:, k, :, h]
+
+    def errors(self) -> tuple[np.ndarray, np.ndarray]:
+        """√n times the errors of the means (the largest) and of the rows (in L1), n > 0."""
+        n = np.maximum(self.visits, 1)
+        truth = np.concatenate([self.cmdp.rewards[None], self.cmdp.constraint_rewards])
+        signals = np.abs(self.sums / n[..., None] - np.moveaxis(truth, 0, -1)).max(axis=-1)
+        rows = np.abs(self.went / n[..., None] - self.cmdp.transitions).sum(axis=-1)
+        tried = self.visits > 0
+        return np.sqrt(n) * signals * tried, np.sqrt(n) * rows * tried
+
+
+def shares_of_failures(log: cmdpax.Log, scales: tuple[float, ...]) -> np.ndarray:
+    """Share of runs in which an estimate leaves its bonus at some episode, for each scale."""
+    cmdp = model(2)
+    c_r, c_p = learning_reference.bonus_constants(
+        cmdpax.Optimism.theory(NUM_EPISODES, DELTA)._asdict(), cmdp.sizes
+    )
+    estimates = Estimates(cmdp)
+    worst = np.zeros(NUM_RUNS)
+    for k in range(NUM_EPISODES):
+        estimates.count(log, k)
+        signals, rows = estimates.errors()
+        # The bonus of transitions is H times that of a row.
+        ratio = np.maximum(signals / c_r, rows / (c_p / cmdp.horizon))
+        worst = np.maximum(worst, ratio.max(axis=(1, 2, 3)))
+    return np.array([(worst > scale).mean() for scale in scales])
+
+
+def test_the_success_event_fails_in_at_most_a_delta_share(many_runs: cmdpax.Log) -> None:
+    """And the same check detects failures of bonuses that are too small."""
+    failed, failed_small = shares_of_failures(many_runs, (1.0, 0.05))
+    assert failed <= DELTA
+    assert failed_small > 0.9
+
+
+def test_on_the_event_values_are_never_below_the_true_ones(many_runs: cmdpax.Log) -> None:
+    """Per signal, step, state and action, for π_k and the model of episodes before k."""
+    cmdp = model(2)
+    for run, scale in ((0, 1.0), (1, 1.0), (2, 0.25)):
+        profile = cmdpax.Optimism.theory(NUM_EPISODES, DELTA, scale)
+        log = many_runs.run(run)
+        memory = learning_reference.Memory(reference.densify(cmdp), profile._asdict())
+        replayed = cmdpax.replay(
+            cmdp,
+            "regularized-primal-dual",
+            log,
+            optimism=profile,
+            max_multiplier=1e6,
+        )
+        left = learning_reference.steps_left((3, 3, 2))
+        for k, episode in enumerate(zip(*log, strict=True)):
+            if k in (0, 1, 5, 20, 80, 199):
+                guess, policy = memory.guess(), replayed.policies[k]
+                psi = -np.log(policy)
+                truth = exact(cmdp, -psi)
+                signals = [guess.rewards, *guess.constraint_rewards]
+                for signal, true_q in zip(signals, truth[:3], strict=True):
+                    q, _ = learning_reference.evaluate(guess.transitions, signal, policy, left)
+                    assert np.all(q >= true_q - 1e-9)
+                entropy, _ = learning_reference.evaluate(
+                    guess.transitions,
+                    psi + guess.transition_bonus * math.log(2),
+                    policy,
+                    psi + left * math.log(2),
+                )
+                assert np.all(entropy >= truth[3] - 1e-9)
+            memory.count(*episode)

@@ -46,18 +46,25 @@ def model(num_constraints: int = 1, seed: int = 0, **sizes: int) -> cmdpax.CMDP:
 
 @functools.cache
 def logged(cmdp: cmdpax.CMDP, num_episodes: int = 40) -> cmdpax.Log:
-    """Episodes of a learner on this model, with Bernoulli observations."""
-    history = cmdpax.learn(
-        cmdp,
-        "vanilla-primal-dual",
-        num_episodes=num_episodes,
-        optimism="live",
-        observations="bernoulli",
-        max_multiplier=NO_WARNING,
-        log=True,
-    )
-    assert history.log is not None
-    return history.log.run(0)
+    """Episodes of the uniform policy on this model, with Bernoulli observations."""
+    generator = np.random.default_rng(7)
+    dense = reference.densify(cmdp)
+    num_constraints, horizon, num_states, num_actions = cmdp.sizes
+    states = np.zeros((num_episodes, horizon + 1), int)
+    actions = generator.integers(0, num_actions, (num_episodes, horizon))
+    rewards = np.zeros((num_episodes, horizon))
+    constraint_rewards = np.zeros((num_episodes, num_constraints, horizon))
+    for k in range(num_episodes):
+        states[k, 0] = generator.choice(num_states, p=dense.initial)
+        for h in range(horizon):
+            at = (h, states[k, h], actions[k, h])
+            rewards[k, h] = generator.random() < dense.rewards[at]
+            for i in range(num_constraints):
+                constraint_rewards[k, i, h] = (
+                    generator.random() < dense.constraint_rewards[(i, *at)]
+                )
+            states[k, h + 1] = generator.choice(num_states, p=dense.transitions[at])
+    return cmdpax.Log(states, actions, rewards, constraint_rewards)
 
 
 def reference_run(

@@ -221,35 +221,78 @@ def test_the_success_event_fails_in_at_most_a_delta_share(many_runs: cmdpax.Log)
     assert failed_small > 0.9
 
 
-def test_on_the_event_values_are_never_below_the_true_ones(many_runs: cmdpax.Log) -> None:
-    """Per signal, step, state and action, for π_k and the model of episodes before k."""
-    cmdp = model(2)
-    for run, scale in ((0, 1.0), (1, 1.0), (2, 0.25)):
-        profile = cmdpax.Optimism.theory(NUM_EPISODES, DELTA, scale)
-        log = many_runs.run(run)
-        memory = learning_reference.Memory(reference.densify(cmdp), profile._asdict())
-        replayed = cmdpax.replay(
-            cmdp,
-            "regularized-primal-dual",
-            log,
-            optimism=profile,
-            max_multiplier=1e6,
-        )
-        left = learning_reference.steps_left((3, 3, 2))
-        for k, episode in enumerate(zip(*log, strict=True)):
-            if k in (0, 1, 5, 20, 80, 199):
-                guess, policy = memory.guess(), replayed.policies[k]
-                psi = -np.log(policy)
-                truth = exact(cmdp, -psi)
-                signals = [guess.rewards, *guess.constraint_rewards]
-                for signal, true_q in zip(signals, truth[:3], strict=True):
-                    q, _ = learning_reference.evaluate(guess.transitions, signal, policy, left)
-                    assert np.all(q >= true_q - 1e-9)
-                entropy, _ = learning_reference.evaluate(
-                    guess.transitions,
-                    psi + guess.transition_bonus * math.log(2),
-                    policy,
-                    psi + left * math.log(2),
-                )
-                assert np.all(entropy >= truth[3] - 1e-9)
-            memory.count(*episode)
+def assert_event(memory: learning_reference.Memory, c_r: float, c_p: float) -> None:
+    """Rewards, constraint rewards and rows lie within their bonuses."""
+    truth, n = memory.model, np.maximum(memory.visits, 1)
+    tried = memory.visits > 0
+    for total, mean in (
+        (memory.rewards, truth.rewards),
+        *zip(memory.constraint_rewards, truth.constraint_rewards, strict=True),
+    ):
+        assert np.all(np.abs(total / n - mean)[tried] <= (c_r / np.sqrt(n))[tried])
+    rows = np.abs(memory.went / n[..., None] - truth.transitions).sum(axis=-1)
+    assert np.all(rows[tried] <= (c_p / truth.rewards.shape[0] / np.sqrt(n))[tried])
+
+
+def test_on_the_event_values_are_never_below_the_true_ones() -> None:
+    """Q̂_z per step, state and action, and V̂_u, of π_k; late enough that no cap hides them."""
+    cmdp, tau, num_episodes = model(2), 0.1, 20_000
+    profile = cmdpax.Optimism.theory(num_episodes, DELTA)
+    history = cmdpax.learn(
+        cmdp,
+        "regularized-primal-dual",
+        num_episodes=num_episodes,
+        optimism=profile,
+        observations="bernoulli",
+        regularization=tau,
+        max_multiplier=1e6,
+        record=[num_episodes],
+        log=True,
+    )
+    assert history.log is not None
+    log = history.log.run(0)
+    chosen: dict[str, Any] = {"regularization": tau, "max_multiplier": 1e6}
+    found = cmdpax.replay(cmdp, "regularized-primal-dual", log, optimism=profile, **chosen)
+    assert found.q_values is not None
+    accounts = cmdpax.account(cmdp, found.policies)
+    assert np.all(found.optimistic_constraint_values >= accounts.constraint_values - 1e-9)
+    constants = learning_reference.bonus_constants(profile._asdict(), cmdp.sizes)
+    memory = learning_reference.Memory(reference.densify(cmdp), profile._asdict())
+    left = learning_reference.steps_left((3, 3, 2))
+    for k, episode in enumerate(zip(*log, strict=True)):
+        if k in (0, 10, 1000, 5000, num_episodes - 1):
+            assert_event(memory, *constants)
+            log_policy, lam = np.log(found.policies[k]), found.multipliers[k]
+            weights = np.array([1.0, *lam, tau])
+            truth = np.tensordot(weights, exact(cmdp, log_policy), axes=1)
+            assert np.all(found.q_values[k] >= truth - 1e-9)
+            ceiling = (1 + lam.sum()) * left + tau * (left * math.log(2) - log_policy)
+        memory.count(*episode)
+    assert (ceiling - found.q_values[-1]).max() > 0.1
+    # The same comparison finds values that bonuses × 0.05 leave too low.
+    small = profile.replace(scale=0.05)
+    found = cmdpax.replay(cmdp, "regularized-primal-dual", log, optimism=small, **chosen)
+    accounts = cmdpax.account(cmdp, found.policies)
+    assert np.any(found.optimistic_constraint_values < accounts.constraint_values - 1e-3)
+
+
+@pytest.mark.xfail(reason="unvisited rows are uniform over all states, not over the listed ones")
+def test_unvisited_rows_of_successor_lists_are_uniform_over_their_slots() -> None:
+    """The specification: 1/number of valid slots."""
+    grid = cmdpax.environments.make("gridworld", layout="S.1/..G", horizon=4)
+    dense = reference.densify(grid)
+    support = dense.transitions > 0
+    rows = support / support.sum(axis=-1, keepdims=True)
+    profile = cmdpax.Optimism.empirical(0.01)
+    _, horizon, _, _ = grid.sizes
+    log = cmdpax.Log(
+        np.zeros((1, horizon + 1), int),
+        np.zeros((1, horizon), int),
+        np.zeros((1, horizon)),
+        np.zeros((1, grid.num_constraints, horizon)),
+    )
+    found = cmdpax.replay(grid, "vanilla-primal-dual", log, optimism=profile)
+    left = learning_reference.steps_left(dense.rewards.shape)
+    for i, signal in enumerate(dense.constraint_rewards):
+        _, v = learning_reference.evaluate(rows, signal + 0.01, found.policies[0], left)
+        assert found.optimistic_constraint_values[0, i] == pytest.approx(dense.initial @ v[0])

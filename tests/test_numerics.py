@@ -90,8 +90,8 @@ def test_sums_in_single_precision_are_compensated() -> None:
     term = np.float32(0.1)
     values = np.float32(0.6) - term  # V_r of a policy with suboptimality 0.1
     share = (float(values) - 0.2) / 0.8  # of the first option, else the second
-    log_policies = jnp.log(jnp.asarray([share, 1 - share, 0.0], jnp.float32))
-    block = jnp.broadcast_to(log_policies, (size, 1, 1, 1, 3))
+    policies = jnp.asarray([share, 1 - share, 0.0], jnp.float32)
+    block = jnp.broadcast_to(policies, (size, 1, 1, 1, 3))
     model_ = jax.tree.map(lambda array: jnp.asarray(array, jnp.float32), cmdp)
     sums = no_sums(1, 2, 1, jnp.float32)
     for _ in range(num_blocks):

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from cmdpax.errors import ModelError
-from cmdpax.evaluation import evaluate_policy
+from cmdpax.evaluation import policy_values
 from cmdpax.learning import UNSAFE_AT, find_optimum
 from cmdpax.model import CMDP, ArrayLike
 from cmdpax.precision import in_double_precision
@@ -95,9 +95,7 @@ def account(
     )
 
 
-_evaluate_all = jax.jit(
-    jax.vmap(lambda cmdp, policy: evaluate_policy(cmdp, policy)[0], in_axes=(None, 0))
-)
+_evaluate_all = jax.jit(policy_values)
 
 
 def _values(cmdp: CMDP, policies: np.ndarray) -> np.ndarray:

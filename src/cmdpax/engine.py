@@ -16,7 +16,7 @@ from cmdpax.hyperparameters import is_constant
 from cmdpax.learners.base import Hyperparameters
 from cmdpax.model import CMDP
 from cmdpax.potential import Saddle, potential, saddle_of
-from cmdpax.simulation import Block, Design, Entries, Progress, Runs, account_block, blocks, no_sums
+from cmdpax.simulation import Design, Entries, Progress, Runs, account_block, blocks, no_sums
 
 _CACHE_BYTES = 5 * 2**20  # of a core, for the models of its group of runs
 _GROUP_RUNS = 64
@@ -124,18 +124,20 @@ def _run_group(
             model,
             optima,
             jnp.asarray(levels, dtype),
-            block.log_policies,
+            block.policies,
             jnp.int32(count),
             sums,
             design.stacked,
         )
         caps = runs.hyperparameters.max_multiplier
         capped = capped + _count_capped(block.multipliers, caps, jnp.int32(count))
-        distance = None if saddle is None else _potentials(saddle, block)
+        distance = None
+        if saddle is not None:
+            distance = _potentials(saddle, block.log_policies, block.multipliers)
         places = recorded[(recorded >= first) & (recorded < first + count)] - first
         shown = _take((entries, block.multipliers, distance), places)
         kept.append((*shown, _take(block.log, np.arange(count))))
-        last = block.log_policies[count - 1]
+        last = block.policies[count - 1]
         report(first + count - 1, num_episodes)
     joined = jax.tree.map(
         lambda *arrays: np.moveaxis(np.concatenate(arrays), 0, 1), *kept
@@ -148,7 +150,7 @@ def _run_group(
         None if log is None else Log(*log),
         np.asarray(sums.unsafe),
         np.asarray(capped),
-        np.exp(np.asarray(last, dtype=np.float64)),
+        np.array(last, dtype=np.float64),
     )
 
 
@@ -178,10 +180,8 @@ def _count_capped(multipliers: Any, caps: Any, count: Any) -> Any:
 
 
 @jax.jit
-def _potentials(saddle: Saddle, block: Block) -> Any:
-    return jax.vmap(jax.vmap(potential), in_axes=(None, 0, 0))(
-        saddle, block.log_policies, block.multipliers
-    )
+def _potentials(saddle: Saddle, log_policies: Any, multipliers: Any) -> Any:
+    return jax.vmap(jax.vmap(potential), in_axes=(None, 0, 0))(saddle, log_policies, multipliers)
 
 
 def cast(tree: Any, dtype: Any) -> Any:

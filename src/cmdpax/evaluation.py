@@ -69,6 +69,30 @@ def evaluate_policy(
     return occupancy_values(cmdp, mass), mass
 
 
+def policy_values(cmdp: CMDP, policies: Float[Array, "B H S A"]) -> Float[Array, "B J"]:
+    """(V_r, V_u) of many policies, forward in time: one matrix product per step for all."""
+    num_policies, horizon, num_states, num_actions = policies.shape
+    num_pairs = num_states * num_actions
+
+    def step(
+        carry: tuple[Float[Array, "B S"], Float[Array, "B J"]], index: Array
+    ) -> tuple[tuple[Array, Array], None]:
+        state_mass, total = carry
+        mass = state_mass[:, :, None] * policies[:, index]
+        signals = signals_at(cmdp, index).reshape(-1, num_pairs)
+        total = total + mass.reshape(num_policies, num_pairs) @ signals.T
+        transitions = at_step(cmdp.transitions, index)
+        state_mass = jax.vmap(lambda one: push(transitions, one, num_states))(mass)
+        return (state_mass, total), None
+
+    start = (
+        jnp.broadcast_to(cmdp.initial, (num_policies, num_states)),
+        jnp.zeros((num_policies, 1 + cmdp.num_constraints), policies.dtype),
+    )
+    (_, total), _ = jax.lax.scan(step, start, jnp.arange(horizon))
+    return total
+
+
 def signals_at(cmdp: CMDP, step: Array | int) -> Float[Array, "J S A"]:
     """r_h and u_{i,h} of one step, stacked: signal 0 is the reward."""
     rewards = pick_step(cmdp.rewards, step)

@@ -135,6 +135,7 @@ def learn_batch(
         bernoulli=observations == "bernoulli",
         stacked=False,
         keep_log=log,
+        keep_log_policies=potential,
     )
     saddles = find_saddles(cmdp, configurations) if potential else None
     recorded = episodes_to_record(num_episodes, record)

@@ -17,12 +17,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer, Key
 
 from cmdpax.estimation import Bonuses, Trajectory
-from cmdpax.evaluation import evaluate_policy, signal_array, signals_at
+from cmdpax.evaluation import policy_values, signal_array, signals_at
 from cmdpax.learners.base import Factory, Hyperparameters, Knowledge, Learner
 from cmdpax.model import CMDP
 from cmdpax.transitions import at_step, sample_at, sample_index
 
-_BLOCK_BYTES = 2**24  # policies that are kept until they are accounted for
+_BLOCK_BYTES = 2**22  # policies that are kept until they are accounted for
 
 
 class Runs(NamedTuple):
@@ -41,25 +41,26 @@ class Design(NamedTuple):
     bernoulli: bool  # observations are Bernoulli draws, not the means
     stacked: bool  # one CMDP per run
     keep_log: bool
+    keep_log_policies: bool = False
 
 
 # ------------------------------------------------------------------------------------ one episode
 
 
 def play(
-    key: Key[Array, ""], cmdp: CMDP, log_policy: Float[Array, "H S A"], bernoulli: bool
+    key: Key[Array, ""], cmdp: CMDP, policy: Float[Array, "H S A"], bernoulli: bool
 ) -> Trajectory:
     """Play a policy for one episode; consumes the key."""
     horizon, num_signals = cmdp.horizon, 1 + cmdp.num_constraints
     per_step = 2 + (num_signals if bernoulli else 0)
-    dtype = log_policy.dtype
+    dtype = policy.dtype
     uniforms = jax.random.uniform(key, (1 + horizon * per_step,), dtype)
 
     def step(
         state: Integer[Array, ""], at: tuple[Array, Array, Array]
     ) -> tuple[Array, tuple[Array, Array, Array]]:
         index, decision, uniform = at
-        action = sample_index(uniform[0], jnp.exp(decision[state]))
+        action = sample_index(uniform[0], decision[state])
         following = sample_at(uniform[1], at_step(cmdp.transitions, index), state, action)
         observed = signals_at(cmdp, index)[:, state, action]
         if bernoulli:
@@ -67,7 +68,7 @@ def play(
         return following, (following, action, observed)
 
     first = sample_index(uniforms[0], cmdp.initial)
-    stages = (jnp.arange(horizon), log_policy, uniforms[1:].reshape(horizon, per_step))
+    stages = (jnp.arange(horizon), policy, uniforms[1:].reshape(horizon, per_step))
     _, (states, actions, observed) = jax.lax.scan(step, first, stages, unroll=min(horizon, 8))
     return Trajectory(
         states=jnp.concatenate([first[None], states]),
@@ -97,7 +98,8 @@ def make_learner(
 class Block(NamedTuple):
     """Some consecutive episodes of every run, as they were played; first axis: episodes."""
 
-    log_policies: Float[Array, "E R H S A"]
+    policies: Float[Array, "E R H S A"]
+    log_policies: Float[Array, "E R H S A"] | None  # where the potential needs them
     multipliers: Float[Array, "E R I"]
     log: Trajectory | None
 
@@ -127,10 +129,13 @@ def advance(
     def episode(model: CMDP, run: Runs, state: Any, index: Array) -> tuple[Any, Block]:
         learner = make_learner(design, model, run.hyperparameters, run.bonuses)
         key = jax.random.fold_in(run.keys, index)
-        trajectory = play(key, model, state.log_policy, design.bernoulli)
+        # A state may hold π_k as well, which saves the exponential of log π_k.
+        policy = state.policy if hasattr(state, "policy") else jnp.exp(state.log_policy)
+        trajectory = play(key, model, policy, design.bernoulli)
         next_state, info = learner.update(state, trajectory)
         log = trajectory if design.keep_log else None
-        return next_state, Block(state.log_policy, info.multipliers, log)
+        log_policy = state.log_policy if design.keep_log_policies else None
+        return next_state, Block(policy, log_policy, info.multipliers, log)
 
     batch = jax.vmap(episode, in_axes=(0 if design.stacked else None, 0, 0, None))
     shapes = jax.eval_shape(batch, cmdp, runs, states, first)[1]
@@ -201,18 +206,18 @@ def account_block(
     cmdp: CMDP,
     optima: Float[Array, " R"],
     levels: Float[Array, " L"],
-    log_policies: Float[Array, "E R H S A"],
+    policies: Float[Array, "E R H S A"],
     num_episodes: Integer[Array, ""],
     sums: Sums,
     stacked: bool,
 ) -> tuple[Sums, Entries]:
     """Evaluate a block of policies in the true model and add them to the sums."""
 
-    def of_run(model: CMDP, policies: Array) -> Array:
-        return jax.vmap(lambda log_policy: evaluate_policy(model, jnp.exp(log_policy))[0])(policies)
-
-    in_axes = (0 if stacked else None, 1)
-    values = jax.vmap(of_run, in_axes=in_axes, out_axes=1)(cmdp, log_policies)  # [E, R, J]
+    if stacked:
+        values = jax.vmap(policy_values, in_axes=(0, 1), out_axes=1)(cmdp, policies)
+    else:
+        flat = policies.reshape(-1, *policies.shape[2:])
+        values = policy_values(cmdp, flat).reshape(*policies.shape[:2], -1)  # [E, R, J]
     thresholds = jnp.broadcast_to(cmdp.thresholds, (*optima.shape, cmdp.num_constraints))
     targets = jnp.concatenate([optima[:, None], thresholds], axis=1)
     played = (jnp.arange(values.shape[0], dtype=jnp.int32) < num_episodes)[:, None, None]

@@ -173,7 +173,7 @@ def test_vmapped_over_seeds_and_over_stacked_models(algorithm: str) -> None:
         stacked,
         optima,
         levels,
-        block.log_policies,
+        block.policies,
         jnp.int32(NUM_EPISODES),
         no_sums(3, 3, 2, float),
         True,
@@ -189,9 +189,7 @@ def test_vmapped_over_seeds_and_over_stacked_models(algorithm: str) -> None:
             jax.tree.map(lambda array, i=index: array[:, i], block),
             jax.tree.map(lambda array: array[:, 0], expected),
         )
-        accounts = cmdpax.account(
-            cmdp, np.exp(expected.log_policies[:NUM_EPISODES, 0]), unsafe_at=(0.0, 0.05)
-        )
+        accounts = cmdpax.account(cmdp, expected.policies[:NUM_EPISODES, 0], unsafe_at=(0.0, 0.05))
         totals = [accounts.strong_regret.objective[-1], *accounts.strong_regret.constraints[-1]]
         np.testing.assert_allclose(sums.strong[index], totals, rtol=0, atol=1e-11)
         np.testing.assert_allclose(

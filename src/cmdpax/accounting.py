@@ -11,7 +11,7 @@ from cmdpax.evaluation import policy_values
 from cmdpax.learning import UNSAFE_AT, find_optimum
 from cmdpax.model import CMDP, ArrayLike
 from cmdpax.precision import in_double_precision
-from cmdpax.regret import Regret, growth_exponent, strong_regret, unsafe_share, weak_regret
+from cmdpax.regret import Regret, growth_exponents, strong_regret, unsafe_share, weak_regret
 from cmdpax.validation import validate, validate_policy
 
 _BLOCK_BYTES = 2**26
@@ -44,13 +44,7 @@ class Account(NamedTuple):
 
     def growth_exponent(self) -> Regret:
         """Exponents of the strong regrets' growth over [K/10, K]."""
-        episodes = np.arange(1, len(self.value) + 1)
-        strong = self.strong_regret
-        return Regret(
-            growth_exponent(strong.objective, episodes),
-            growth_exponent(strong.constraints.T, episodes),
-            growth_exponent(strong.maximum, episodes),
-        )
+        return growth_exponents(self.strong_regret, np.arange(1, len(self.value) + 1))
 
 
 @in_double_precision

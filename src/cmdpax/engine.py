@@ -187,10 +187,10 @@ def _potentials(saddle: Saddle, log_policies: Any, multipliers: Any) -> Any:
 def cast(tree: Any, dtype: Any) -> Any:
     """Floating arrays in the working precision, on the device."""
 
-    def cast(array: Any) -> jax.Array:
+    def convert(array: Any) -> jax.Array:
         return jnp.asarray(array, dtype if np.asarray(array).dtype.kind == "f" else None)
 
-    return jax.tree.map(cast, tree)
+    return jax.tree.map(convert, tree)
 
 
 def stack_runs(cmdp: CMDP, configurations: Sequence[Configuration], dtype: Any) -> Runs:

@@ -79,14 +79,23 @@ def save(cmdp: CMDP, path: str | os.PathLike[str]) -> None:
     validate(cmdp)
     entries: dict[str, Any] = {**cmdp.named_arrays(), "horizon": cmdp.horizon}
 
-    def write_npz(file: BinaryIO) -> None:
-        np.savez_compressed(file, allow_pickle=False, **entries)
-
     def write_json(file: BinaryIO) -> None:
         lists = {name: np.asarray(entry).tolist() for name, entry in entries.items()}
         file.write(json.dumps(lists).encode() + b"\n")
 
-    write_atomically(path, write_npz if suffix == ".npz" else write_json)
+    if suffix == ".npz":
+        write_npz(path, entries)
+    else:
+        write_atomically(path, write_json)
+
+
+def write_npz(path: Path, arrays: Mapping[str, Any]) -> None:
+    """Write named arrays to an `.npz` file, whole or not at all, and without pickling."""
+
+    def write(file: BinaryIO) -> None:
+        np.savez_compressed(file, allow_pickle=False, **arrays)
+
+    write_atomically(path, write)
 
 
 def write_atomically(path: Path, write: Callable[[BinaryIO], None]) -> None:

@@ -3,12 +3,12 @@
 import dataclasses
 import json
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from cmdpax.files import write_atomically
-from cmdpax.regret import Regret, growth_exponent
+from cmdpax.files import write_npz
+from cmdpax.regret import Regret, growth_exponents
 
 
 class Log(NamedTuple):
@@ -80,13 +80,7 @@ class History:
 
     def growth_exponent(self) -> Regret:
         """Exponents of the strong regrets' growth over [K/10, K]; NaN where a regret is 0."""
-        strong = self.strong_regret
-        by_constraint = np.moveaxis(strong.constraints, -1, -2)
-        return Regret(
-            growth_exponent(strong.objective, self.episodes),
-            growth_exponent(by_constraint, self.episodes),
-            growth_exponent(strong.maximum, self.episodes),
-        )
+        return growth_exponents(self.strong_regret, self.episodes)
 
     def summary(self) -> dict[str, np.ndarray]:
         """One number per run: regrets at K, last-iterate errors, the share of unsafe episodes.
@@ -125,8 +119,4 @@ class History:
             content["potential"] = self.potential
         if self.log is not None:
             content |= {f"log_{name}": array for name, array in self.log._asdict().items()}
-
-        def write(file: BinaryIO) -> None:
-            np.savez_compressed(file, allow_pickle=False, **content)
-
-        write_atomically(Path(path), write)
+        write_npz(Path(path), content)

@@ -1,4 +1,4 @@
-"""`learn`: a learner on a simulated CMDP, with honest accounts; `replay` and `account`."""
+"""`learn`: a learner on a simulated CMDP, with honest accounts."""
 
 import platform
 import warnings

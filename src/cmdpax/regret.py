@@ -71,3 +71,13 @@ def growth_exponent(
     spread = (x * x).sum()
     slope = (y * x).sum(axis=-1) / spread if spread > 0 else np.full(part.shape[:-1], np.nan)
     return np.where(positive, slope, np.nan)
+
+
+def growth_exponents(regret: Regret, episodes: Integer[np.ndarray, " T"]) -> Regret:
+    """The exponent of each of the regrets: the axis of episodes is gone."""
+    by_constraint = np.moveaxis(regret.constraints, -1, -2)
+    return Regret(
+        growth_exponent(regret.objective, episodes),
+        growth_exponent(by_constraint, episodes),
+        growth_exponent(regret.maximum, episodes),
+    )

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -17,7 +17,7 @@ from cmdpax.cli.environments import parse_parameter
 from cmdpax.cli.models import AsJson, ModelFile
 from cmdpax.cli.output import messages, number, print_json, results, table
 from cmdpax.errors import FileError, ParameterError, nearest_name
-from cmdpax.files import require_folder, write_atomically
+from cmdpax.files import require_folder, write_npz
 
 _NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?"
 _SCHEDULE = re.compile(
@@ -206,11 +206,7 @@ def _cell(value: Any) -> str:
 
 def _write_iterates(out: Path, iterates: cmdpax.Iterates) -> None:
     content = {name: array for name, array in iterates._asdict().items() if array is not None}
-
-    def write(file: BinaryIO) -> None:
-        np.savez_compressed(file, allow_pickle=False, **content)
-
-    write_atomically(out, write)
+    write_npz(out, content)
     messages.print(f"wrote {out}", markup=False)
 
 

@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -14,7 +14,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 import cmdpax
 from cmdpax.cli.output import messages, number, print_json, results, table
 from cmdpax.errors import FileError, InfeasibleError
-from cmdpax.files import require_folder, write_atomically
+from cmdpax.files import require_folder, write_npz
 from cmdpax.planning import METHODS
 
 ModelFile = Annotated[Path, typer.Argument(help="A CMDP as .npz or .json.")]
@@ -212,9 +212,5 @@ def _write_policy(out: Path, cmdp: cmdpax.CMDP, solution: cmdpax.Solution) -> No
         "gap": np.float64(solution.gap),
         "fingerprint": np.array(cmdp.fingerprint),
     }
-
-    def write(file: BinaryIO) -> None:
-        np.savez_compressed(file, allow_pickle=False, **content)
-
-    write_atomically(out, write)
+    write_npz(out, content)
     messages.print(f"wrote {out}", markup=False)

@@ -33,20 +33,19 @@ def proportional_integral(knowledge: Knowledge, hyperparameters: Hyperparameters
 
     def init() -> State:
         uniform = jnp.full(pairs, -jnp.log(pairs[-1]), dtype)
-        known = knowledge.signals is not None
-        counts = empty_statistics(knowledge.sizes, knowledge.bonuses, known, dtype)
+        counts = empty_statistics(knowledge)
         return State(jnp.int32(1), uniform, jnp.zeros(num_constraints, dtype), counts)
 
     def update(state: State, trajectory: Trajectory) -> tuple[State, Info]:
         eta, tau, cap, margin = rates_at(hyperparameters, state.episode)
-        model = optimistic_model(state.statistics, knowledge.bonuses, knowledge.signals)
+        model = optimistic_model(knowledge, state.statistics)
         every_q, values = evaluate(model, state.log_policy, knowledge.initial)
         slacks = values - (knowledge.thresholds + margin)
         multipliers = jnp.clip(state.integral - GAIN * slacks, 0, cap)  # λ_k
         q_lagrangian = lagrangian(every_q, multipliers, tau)
         log_policy = mirror_ascent(state.log_policy, q_lagrangian, eta)
         integral = dual_descent(state.integral, slacks, eta, tau, cap)
-        counts = record(state.statistics, trajectory)
+        counts = record(knowledge, state.statistics, trajectory)
         info = Info(multipliers, values, q_lagrangian)
         return State(state.episode + 1, log_policy, integral, counts), info
 

@@ -81,6 +81,7 @@ class Memory:
         self.model, self.profile = model, profile
         self.visits = np.zeros(model.rewards.shape, int)
         self.went = np.zeros(model.transitions.shape, int)
+        self.support: np.ndarray | None = None  # where the states that may follow are listed
         self.rewards = np.zeros(model.rewards.shape)
         self.constraint_rewards = np.zeros(model.constraint_rewards.shape)
 
@@ -107,7 +108,8 @@ class Memory:
             guess.transition_bonus[at] = c_p / math.sqrt(n)
             guess.transitions[at] = self.went[at] / n
             if untried and profile["unvisited_rows"] == "uniform":
-                guess.transitions[at] = 1 / num_states
+                may_follow = np.ones(num_states) if self.support is None else self.support[at]
+                guess.transitions[at] = may_follow / may_follow.sum()
             every = (slice(None), *at)
             if profile["rewards"] == "known":
                 guess.rewards[at] = model.rewards[at] + bonus

@@ -310,7 +310,14 @@ class TestHistory:
 
 class TestKnowledge:
     def test_a_learner_is_told_no_transitions(self):
-        assert Knowledge._fields == ("sizes", "initial", "thresholds", "signals", "bonuses")
+        assert Knowledge._fields == (
+            "sizes",
+            "initial",
+            "thresholds",
+            "signals",
+            "support",
+            "bonuses",
+        )
         told = []
 
         def spy(knowledge: Knowledge, chosen: Any) -> Learner:
@@ -324,6 +331,27 @@ class TestKnowledge:
             make_learner(Design(spy, known, False, False, False), cmdp, chosen, bonuses)
         assert told[0].signals is not None
         assert told[1].signals is None
+        assert told[0].support is None
+
+    def test_lists_tell_which_states_may_follow_and_nothing_else(self):
+        """Two models with the same lists and other probabilities make the same learner."""
+        one, other = (
+            cmdpax.environments.make("gridworld", layout="S.1/..G", horizon=4, slip=slip)
+            for slip in (0.1, 0.3)
+        )
+        log = learn(one, num_episodes=20, log=True).log
+        assert log is not None
+        found = [cmdpax.replay(cmdp, ALGORITHM, log.run(0)).policies for cmdp in (one, other)]
+        np.testing.assert_array_equal(*found)
+
+    def test_a_log_that_leaves_the_lists_is_refused(self):
+        grid = cmdpax.environments.make("gridworld", layout="S.1/..G", horizon=4)
+        log = learn(grid, num_episodes=3, log=True).log
+        assert log is not None
+        states = log.states.copy()
+        states[0, 2, 1] = (states[0, 2, 0] + 4) % 6  # two rows away
+        with pytest.raises(cmdpax.ModelError, match="episode 2, step 0"):
+            cmdpax.replay(grid, ALGORITHM, log._replace(states=states).run(0))
 
     @pytest.mark.parametrize("algorithm", cmdpax.algorithms())
     def test_estimated_rewards_are_all_it_has(self, algorithm: str):

@@ -15,7 +15,6 @@ from cmdpax.errors import (
     ModelError,
     ParameterError,
 )
-from cmdpax.estimation import Optimism
 from cmdpax.evaluation import Evaluation, evaluate
 from cmdpax.files import load, save
 from cmdpax.history import History, Log
@@ -23,6 +22,7 @@ from cmdpax.iteration import Iterates, iterate
 from cmdpax.learners import algorithms
 from cmdpax.learning import learn
 from cmdpax.model import CMDP, Sizes, from_costs
+from cmdpax.optimism import Optimism
 from cmdpax.planning import (
     RegularizedSolution,
     SlaterGap,

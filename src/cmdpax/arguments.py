@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from cmdpax.errors import ParameterError, nearest_name
-from cmdpax.estimation import Optimism
 from cmdpax.hyperparameters import require_count
 from cmdpax.learners import DEFAULT_REGULARIZATION, factory_of
 from cmdpax.learners.base import Factory
+from cmdpax.optimism import Optimism
 from cmdpax.schedules import Schedule, Scheduled
 
 Algorithm = str | Factory

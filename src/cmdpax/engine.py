@@ -10,11 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from cmdpax.errors import ParameterError
-from cmdpax.estimation import Optimism
 from cmdpax.history import Log
 from cmdpax.hyperparameters import is_constant
 from cmdpax.learners.base import Hyperparameters
 from cmdpax.model import CMDP
+from cmdpax.optimism import Optimism
 from cmdpax.potential import Saddle, potential, saddle_of
 from cmdpax.simulation import Design, Entries, Progress, Runs, account_block, blocks, no_sums
 

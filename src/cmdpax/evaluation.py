@@ -151,46 +151,41 @@ def signal_array(cmdp: CMDP) -> Float[Array, "H J S A"]:
 
 
 def q_values(
-    transitions: Transitions | tuple[Any, ...],
+    transitions: Transitions,
     signals: Float[Array, "H L S A"],
     policy: Float[Array, "H S A"],
-    ceilings: Float[Array, "H L S A"] | None = None,
-    unrolled: bool = False,
 ) -> tuple[Float[Array, "H L S A"], Float[Array, "L S"]]:
-    """Q of each signal under a policy, and V at the first step.
-
-    With ceilings, Q is truncated at them in every step, before V is taken: Algorithm 2.
-    """
+    """Q of each signal under a policy, and V at the first step."""
 
     def step(
-        values: Float[Array, "L S"], at: tuple[Any, ...]
+        values: Float[Array, "L S"], at: tuple[Array, Array, Array]
     ) -> tuple[Float[Array, "L S"], Float[Array, "L S A"]]:
-        index, signal, decision, *ceiling = at
+        index, signal, decision = at
         q_step = signal + backup_signals(at_step(transitions, index), values)
-        if ceiling:
-            q_step = jnp.minimum(q_step, ceiling[0])
         return jnp.sum(decision[None] * q_step, axis=-1), q_step
 
     horizon, num_signals, num_states, _ = signals.shape
-    stages = (jnp.arange(horizon), signals, policy) + (() if ceilings is None else (ceilings,))
     start = jnp.zeros((num_signals, num_states), signals.dtype)
-    values, result = backward_scan(step, start, stages, unrolled)
+    stages = (jnp.arange(horizon), signals, policy)
+    values, result = jax.lax.scan(step, start, stages, reverse=True)
     return result, values
 
 
 def backward_scan(
-    step: Callable[[Any, Any], tuple[Any, Any]], start: Any, stages: Any, unrolled: bool
+    step: Callable[[Any, Any], tuple[Any, Any]], zeros: Array, stages: Any, unrolled: bool
 ) -> tuple[Any, Any]:
     """`lax.scan` from the last stage to the first; unrolled, each stage is compiled by itself.
 
     Unrolled code takes longer to compile and is faster where steps are small, and it can read
-    arrays that are kept step by step.
+    arrays that are kept step by step. Its last stage gets None for V_{H+1} = 0, which saves a
+    product.
     """
     if not unrolled:
-        return jax.lax.scan(step, start, stages, reverse=True)
+        return jax.lax.scan(step, zeros, stages, reverse=True)
     horizon = jax.tree.leaves(stages)[0].shape[0]
     shown: list[Any] = [None] * horizon
+    values = None
     for index in reversed(range(horizon)):
         _, *rest = jax.tree.map(operator.itemgetter(index), stages)
-        start, shown[index] = step(start, (index, *rest))
-    return start, jax.tree.map(lambda *arrays: jnp.stack(arrays), *shown)
+        values, shown[index] = step(values, (index, *rest))
+    return values, jax.tree.map(lambda *arrays: jnp.stack(arrays), *shown)

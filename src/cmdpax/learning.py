@@ -21,10 +21,10 @@ from cmdpax.arguments import (
 )
 from cmdpax.engine import Collected, Configuration, Task, find_saddles, run_batch
 from cmdpax.errors import CmdpaxWarning, MissingPackageError, ParameterError
-from cmdpax.estimation import Optimism
 from cmdpax.history import History
 from cmdpax.hyperparameters import hyperparameters, require_count
 from cmdpax.model import CMDP
+from cmdpax.optimism import Optimism
 from cmdpax.planning.solution import Solution, solve
 from cmdpax.regret import Regret
 from cmdpax.rescaling import require_unit_rewards

@@ -10,15 +10,17 @@ import numpy as np
 from cmdpax.arguments import Algorithm, as_factory, as_optimism, as_regularization
 from cmdpax.engine import cast
 from cmdpax.errors import ModelError
-from cmdpax.estimation import Bonuses, Optimism, Trajectory
+from cmdpax.estimation import Trajectory
 from cmdpax.history import Log
 from cmdpax.hyperparameters import hyperparameters
 from cmdpax.learners.base import Hyperparameters, Info
 from cmdpax.model import CMDP
+from cmdpax.optimism import Bonuses, Optimism
 from cmdpax.precision import in_double_precision
 from cmdpax.rescaling import require_unit_rewards
 from cmdpax.schedules import Scheduled
 from cmdpax.simulation import Design, make_learner
+from cmdpax.transitions import Successors
 from cmdpax.validation import validate
 
 
@@ -126,9 +128,27 @@ def _trajectories(cmdp: CMDP, log: Log) -> Trajectory:
                 f"the log's {name} lie in [{arrays[name].min()}, {arrays[name].max()}], "
                 f"the model has 0 … {size - 1}."
             )
+    _check_successors(cmdp, arrays["states"], arrays["actions"])
     return Trajectory(
         jnp.asarray(arrays["states"], jnp.int32),
         jnp.asarray(arrays["actions"], jnp.int32),
         jnp.asarray(arrays["rewards"], float),
         jnp.asarray(arrays["constraint_rewards"], float),
     )
+
+
+def _check_successors(cmdp: CMDP, states: np.ndarray, actions: np.ndarray) -> None:
+    """Refuse transitions that the model's lists do not have: there is no slot to count them in."""
+    if not isinstance(cmdp.transitions, Successors):
+        return
+    lists, probabilities = (np.asarray(array) for array in cmdp.transitions)
+    steps = np.arange(cmdp.horizon) if lists.shape[0] > 1 else np.zeros(cmdp.horizon, int)
+    at = (steps[None], states[:, :-1], actions)
+    listed = ((lists[at] == states[:, 1:, None]) & (probabilities[at] > 0)).any(axis=-1)
+    if not listed.all():
+        episode, step = np.argwhere(~listed)[0]
+        state, following = states[episode, step], states[episode, step + 1]
+        raise ModelError(
+            f"the log goes from state {state} to {following} at episode {episode}, step {step}, "
+            f"which the model's successors do not list; add it to them or correct the log."
+        )

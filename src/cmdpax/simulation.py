@@ -16,13 +16,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer, Key
 
-from cmdpax.estimation import Bonuses, Trajectory
+from cmdpax.estimation import Knowledge, Trajectory
 from cmdpax.evaluation import policy_values, signal_array, signals_at
-from cmdpax.learners.base import Factory, Hyperparameters, Knowledge, Learner
+from cmdpax.learners.base import Factory, Hyperparameters, Learner
 from cmdpax.model import CMDP
-from cmdpax.transitions import at_step, sample_at, sample_index
+from cmdpax.optimism import Bonuses
+from cmdpax.transitions import at_step, sample_at, sample_index, support_of
 
-_BLOCK_BYTES = 2**22  # policies that are kept until they are accounted for
+_BLOCK_BYTES = 2**24  # policies that are kept until they are accounted for
 
 
 class Runs(NamedTuple):
@@ -87,6 +88,7 @@ def make_learner(
         jnp.asarray(cmdp.initial),
         jnp.asarray(cmdp.thresholds),
         signal_array(cmdp) if design.rewards_known else None,
+        support_of(cmdp.transitions),
         bonuses,
     )
     return design.factory(knowledge, hyperparameters)

@@ -1,11 +1,11 @@
 """Learners of an unknown CMDP, by name."""
 
 from cmdpax.errors import ParameterError, nearest_name
+from cmdpax.estimation import Knowledge
 from cmdpax.learners.base import (
     Factory,
     Hyperparameters,
     Info,
-    Knowledge,
     Learner,
     Rates,
     rates_at,

@@ -15,19 +15,8 @@ from typing import Any, NamedTuple, TypeAlias
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer
 
-from cmdpax.estimation import Bonuses, Trajectory
-from cmdpax.model import Sizes
+from cmdpax.estimation import Knowledge, Trajectory
 from cmdpax.schedules import Schedule, value_at
-
-
-class Knowledge(NamedTuple):
-    """What a learner knows before its first episode."""
-
-    sizes: Sizes
-    initial: Float[Array, " S"]  # μ
-    thresholds: Float[Array, " I"]  # c
-    signals: Float[Array, "H J S A"] | None  # r and u, where they are known
-    bonuses: Bonuses
 
 
 class Hyperparameters(NamedTuple):

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer
 
 from cmdpax.estimation import (
+    Knowledge,
     Statistics,
     Trajectory,
     empty_statistics,
@@ -25,7 +26,7 @@ from cmdpax.estimation import (
     optimistic_model,
     record,
 )
-from cmdpax.learners.base import Hyperparameters, Info, Knowledge, Learner, rates_at
+from cmdpax.learners.base import Hyperparameters, Info, Learner, rates_at
 from cmdpax.planning.dynamic_program import Stage, backward_plan, greedy, soft
 from cmdpax.schemes import dual_descent
 from cmdpax.transitions import at_step
@@ -51,7 +52,7 @@ def dual(is_soft: bool, knowledge: Knowledge, hyperparameters: Hyperparameters) 
         episode: Integer[Array, ""], multipliers: Float[Array, " I"], statistics: Statistics
     ) -> DualState:
         """ "Update" the model and plan π_k for λ_k."""
-        model = optimistic_model(statistics, knowledge.bonuses, knowledge.signals)
+        model = optimistic_model(knowledge, statistics)
         regularization = rates_at(hyperparameters, episode).regularization
         constraints = jnp.einsum("i,hisa->hsa", multipliers, model.signals[:, 1:])
         reward = model.signals[:, 0] + constraints
@@ -68,10 +69,8 @@ def dual(is_soft: bool, knowledge: Knowledge, hyperparameters: Hyperparameters) 
         return DualState(episode, result.log_policy, multipliers, values, statistics)
 
     def init() -> DualState:
-        known = knowledge.signals is not None
-        statistics = empty_statistics(knowledge.sizes, knowledge.bonuses, known, dtype)
         first = jnp.asarray(1, jnp.int32)
-        return plan(first, jnp.zeros(num_constraints, dtype), statistics)
+        return plan(first, jnp.zeros(num_constraints, dtype), empty_statistics(knowledge))
 
     def update(state: DualState, trajectory: Trajectory) -> tuple[DualState, Info]:
         rates = rates_at(hyperparameters, state.episode)
@@ -82,7 +81,8 @@ def dual(is_soft: bool, knowledge: Knowledge, hyperparameters: Hyperparameters) 
             rates.regularization,
             rates.max_multiplier,
         )
-        next_state = plan(state.episode + 1, multipliers, record(state.statistics, trajectory))
+        statistics = record(knowledge, state.statistics, trajectory)
+        next_state = plan(state.episode + 1, multipliers, statistics)
         return next_state, Info(state.multipliers, state.constraint_values, None)
 
     return Learner(init, update)

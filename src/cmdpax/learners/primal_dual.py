@@ -10,12 +10,13 @@
 The vanilla algorithm is τ = 0.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer
 
 from cmdpax.estimation import (
+    Knowledge,
     OptimisticModel,
     Statistics,
     Trajectory,
@@ -24,9 +25,10 @@ from cmdpax.estimation import (
     optimistic_model,
     record,
 )
-from cmdpax.evaluation import q_values
-from cmdpax.learners.base import Hyperparameters, Info, Knowledge, Learner, rates_at
+from cmdpax.evaluation import backward_scan
+from cmdpax.learners.base import Hyperparameters, Info, Learner, rates_at
 from cmdpax.schemes import dual_descent, lagrangian, mirror_ascent
+from cmdpax.transitions import at_step, backup_signals
 
 
 class PrimalDualState(NamedTuple):
@@ -55,7 +57,7 @@ def primal_dual(knowledge: Knowledge, hyperparameters: Hyperparameters) -> Learn
         """Episode k up to "play": all of it comes from the episodes before."""
         step_size, regularization, max_multiplier, margin = rates_at(hyperparameters, episode)
         # "Update r̂_k, û_k, p̂_k, ψ̂_k."
-        model = optimistic_model(statistics, knowledge.bonuses, knowledge.signals)
+        model = optimistic_model(knowledge, statistics)
         # "Truncated policy evaluation."
         every_q, constraint_values = evaluate(model, log_policy, knowledge.initial)
         q_lagrangian = lagrangian(every_q, multipliers, regularization)
@@ -78,18 +80,17 @@ def primal_dual(knowledge: Knowledge, hyperparameters: Hyperparameters) -> Learn
         )
 
     def init() -> PrimalDualState:
-        known = knowledge.signals is not None
         return prepare(
             jnp.asarray(1, jnp.int32),
             jnp.full(pairs, -jnp.log(pairs[-1]), dtype),  # uniform
             jnp.zeros(num_constraints, dtype),
-            empty_statistics(knowledge.sizes, knowledge.bonuses, known, dtype),
+            empty_statistics(knowledge),
         )
 
     def update(state: PrimalDualState, trajectory: Trajectory) -> tuple[PrimalDualState, Info]:
         # "Play π_k for one episode, update" the counts; then the next episode begins. Counting
         # before the model is read lets XLA change its rows in place.
-        statistics = record(state.statistics, trajectory)
+        statistics = record(knowledge, state.statistics, trajectory)
         following = prepare(
             state.episode + 1, state.next_log_policy, state.next_multipliers, statistics
         )
@@ -106,16 +107,23 @@ def evaluate(
     Each is capped on its own, in every step: Q̂_r and Q̂_u at H - h + 1, Q̂_ψ at
     ψ + (H - h + 1) log A.
     """
-    horizon, _, num_actions = log_policy.shape
+    horizon, num_states, num_actions = log_policy.shape
     log_num_actions = jnp.log(num_actions).astype(log_policy.dtype)
-    surprisal = -log_policy  # ψ_k
-    entropy_signal = surprisal + model.transition_bonus * log_num_actions  # ψ̂_k
-    signals = jnp.concatenate([model.signals, entropy_signal[:, None]], axis=1)
-    steps_left = jnp.arange(horizon, 0, -1, dtype=log_policy.dtype)[:, None, None]  # H - h + 1
-    plain = jnp.broadcast_to(steps_left[:, None], model.signals.shape)
-    entropy_ceiling = surprisal + steps_left * log_num_actions
-    ceilings = jnp.concatenate([plain, entropy_ceiling[:, None]], axis=1)
-    every_q, values = q_values(
-        model.transitions, signals, jnp.exp(log_policy), ceilings, unrolled=is_short(horizon)
-    )
+
+    def step(values: Float[Array, "L S"] | None, at: tuple[Any, ...]) -> tuple[Array, Array]:
+        index, signals, bonus, log_decision, steps_left = at  # H - h + 1
+        surprisal = -log_decision  # ψ_k
+        plain, entropy = signals, surprisal + bonus * log_num_actions  # r̂ and û; ψ̂_k
+        if values is not None:
+            expected = backup_signals(at_step(model.transitions, index), values)
+            plain, entropy = plain + expected[:-1], entropy + expected[-1]
+        plain = jnp.minimum(plain, steps_left)
+        entropy = jnp.minimum(entropy, surprisal + steps_left * log_num_actions)
+        every_q = jnp.concatenate([plain, entropy[None]])
+        return jnp.sum(jnp.exp(log_decision)[None] * every_q, axis=-1), every_q
+
+    steps_left = jnp.arange(horizon, 0, -1, dtype=log_policy.dtype)
+    stages = (jnp.arange(horizon), model.signals, model.transition_bonus, log_policy, steps_left)
+    nothing = jnp.zeros((model.signals.shape[1] + 1, num_states), log_policy.dtype)
+    values, every_q = backward_scan(step, nothing, stages, is_short(horizon))
     return every_q, (values @ initial)[1:-1]

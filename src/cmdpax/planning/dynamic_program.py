@@ -23,7 +23,7 @@ from jaxtyping import Array, Float, Integer
 from cmdpax.evaluation import backward_scan, signals_at
 from cmdpax.model import CMDP, Sizes
 from cmdpax.precision import in_double_precision
-from cmdpax.transitions import Transitions, at_step, backup, backup_signals, choose
+from cmdpax.transitions import Transitions, Transposed, at_step, backup, backup_signals, choose
 
 
 def _greedy_step(
@@ -98,7 +98,7 @@ class SoftPlan(NamedTuple):
 class Stage(NamedTuple):
     """What planning needs of one step."""
 
-    transitions: Transitions
+    transitions: Transitions | Transposed
     reward: Float[Array, "S A"]  # what is maximised
     signals: Float[Array, "J S A"]  # what is evaluated along the way
 
@@ -139,18 +139,20 @@ def backward_plan(
     """Backward induction with any rule, evaluating the signals under the policy that it makes."""
 
     def step(
-        values: Float[Array, "L S"], at: tuple[Any, ...]
+        values: Float[Array, "L S"] | None, at: tuple[Any, ...]
     ) -> tuple[Float[Array, "L S"], Float[Array, "S A"]]:
         transitions, reward, signals = stage_at(at[0])
-        expected = backup_signals(transitions, values)
-        log_policy, best_values = rule(reward + expected[0])
-        gained = jnp.sum(jnp.exp(log_policy)[None] * (signals + expected[1:]), axis=-1)
+        if values is not None:
+            expected = backup_signals(transitions, values)
+            reward, signals = reward + expected[0], signals + expected[1:]
+        log_policy, best_values = rule(reward)
+        gained = jnp.sum(jnp.exp(log_policy)[None] * signals, axis=-1)
         return jnp.concatenate([best_values[None], gained]), log_policy
 
     num_constraints, horizon, num_states, _ = sizes
     # The maximised value first, then the signals' values.
-    start = jnp.zeros((2 + num_constraints, num_states), initial.dtype)
-    values, log_policy = backward_scan(step, start, (jnp.arange(horizon),), unrolled)
+    zeros = jnp.zeros((2 + num_constraints, num_states), initial.dtype)
+    values, log_policy = backward_scan(step, zeros, (jnp.arange(horizon),), unrolled)
     at_start = values @ initial
     return SoftPlan(at_start[0], at_start[1:], log_policy)
 

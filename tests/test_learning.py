@@ -14,6 +14,7 @@ from cmdpax.engine import Configuration, cast
 from cmdpax.hyperparameters import hyperparameters
 from cmdpax.learners import Knowledge, Learner
 from cmdpax.learning import learn_batch
+from cmdpax.options import Options
 from cmdpax.simulation import Design, make_learner
 from learning_cases import NO_WARNING, logged, model
 
@@ -98,7 +99,7 @@ class TestRuns:
             )
             for seed, chosen in enumerate(singles)
         ]
-        batch = learn_batch(model(2), ALGORITHM, configurations, num_episodes=60)
+        batch = learn_batch(model(2), ALGORITHM, configurations, Options(60))
         for index, chosen in enumerate(singles):
             expected = run_of(learn(seeds=[index], **chosen), 0)
             for name, found in run_of(batch, index).items():
@@ -109,7 +110,7 @@ class TestRuns:
         profiles = (cmdpax.Optimism.empirical(), cmdpax.Optimism.live())
         mixed = [Configuration(0, chosen, profile) for profile in profiles]
         with pytest.raises(cmdpax.ParameterError, match="cannot mix known and estimated"):
-            learn_batch(bandit(), ALGORITHM, mixed, num_episodes=5)
+            learn_batch(bandit(), ALGORITHM, mixed, Options(5))
 
     def test_a_stationary_model_of_successor_lists(self):
         """The storage does not matter: the same numbers as the dense model's."""
@@ -285,27 +286,30 @@ class TestHistory:
             margin=0.01,
             optimism=cmdpax.Optimism.theory(100, scale=0.05),
             observations="bernoulli",
+            record=[3, 30],
+            unsafe_at=(0.2,),
+            potential=True,
+            log=True,
         )
         manifest = json.loads(json.dumps(original.manifest))
         cmdp = model(2)
         assert manifest["cmdp"] == cmdp.fingerprint
         assert manifest["optimum"] == original.optimum
         assert set(manifest["versions"]) == {"cmdpax", "jax", "numpy", "python"}
-        first = manifest["runs"][0]
-        repeated = cmdpax.learn(
-            cmdp,
-            manifest["algorithm"],
-            num_episodes=manifest["num_episodes"],
-            observations=manifest["observations"],
-            precision=manifest["precision"],
-            seeds=[run["seed"] for run in manifest["runs"]],
-            step_size=cmdpax.schedules.power(*first["step_size"]),
-            regularization=cmdpax.schedules.power(*first["regularization"]),
-            margin=cmdpax.schedules.power(*first["margin"]),
-            max_multiplier=first["max_multiplier"],
-            optimism=cmdpax.Optimism(**first["optimism"]),
-        )
+        repeated = cmdpax.repeat(cmdp, manifest)
         assert_same_accounts(repeated, original)
+        assert repeated.manifest == original.manifest
+        np.testing.assert_array_equal(repeated.potential, original.potential)
+        assert repeated.log is not None
+        assert original.log is not None
+        np.testing.assert_array_equal(repeated.log.states, original.log.states)
+
+    def test_a_manifest_belongs_to_its_cmdp(self):
+        manifest = learn(num_episodes=5).manifest
+        with pytest.raises(cmdpax.ParameterError, match="fingerprint"):
+            cmdpax.repeat(bandit(), manifest)
+        with pytest.raises(cmdpax.ParameterError, match="not a manifest of `learn`: KeyError"):
+            cmdpax.repeat(bandit(), {"cmdp": "?"})
 
 
 class TestKnowledge:

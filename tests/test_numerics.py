@@ -9,6 +9,7 @@ import cmdpax
 from cmdpax.engine import Configuration
 from cmdpax.hyperparameters import hyperparameters
 from cmdpax.learning import learn_batch
+from cmdpax.options import Options
 from cmdpax.simulation import account_block, no_sums
 from learning_cases import ALGORITHMS, NO_WARNING, model
 
@@ -41,7 +42,7 @@ def test_large_steps_stay_finite(algorithm: str, precision: str) -> None:
         for seed, (eta, tau) in enumerate(pairs)
     ]
     history = learn_batch(
-        model(1, **TINY), algorithm, configurations, num_episodes=3000, precision=precision
+        model(1, **TINY), algorithm, configurations, Options(3000, precision=precision)
     )
     assert_sane(history)
 

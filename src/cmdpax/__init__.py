@@ -20,7 +20,7 @@ from cmdpax.files import load, save
 from cmdpax.history import History, Log
 from cmdpax.iteration import Iterates, iterate
 from cmdpax.learners import algorithms
-from cmdpax.learning import learn
+from cmdpax.learning import learn, repeat
 from cmdpax.model import CMDP, Sizes, from_costs
 from cmdpax.optimism import Optimism
 from cmdpax.planning import (
@@ -71,6 +71,7 @@ __all__ = [
     "learn",
     "load",
     "parameters",
+    "repeat",
     "replay",
     "rescale",
     "save",

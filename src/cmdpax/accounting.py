@@ -8,8 +8,9 @@ import numpy as np
 
 from cmdpax.errors import ModelError
 from cmdpax.evaluation import policy_values
-from cmdpax.learning import UNSAFE_AT, find_optimum
+from cmdpax.learning import find_optimum
 from cmdpax.model import CMDP, ArrayLike
+from cmdpax.options import UNSAFE_AT
 from cmdpax.precision import in_double_precision
 from cmdpax.regret import Regret, growth_exponents, strong_regret, unsafe_share, weak_regret
 from cmdpax.validation import validate, validate_policy

@@ -1,6 +1,5 @@
 """`learn`: a learner on a simulated CMDP, with honest accounts."""
 
-import platform
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,28 +11,24 @@ import numpy as np
 from cmdpax.arguments import (
     Algorithm,
     as_factory,
-    as_levels,
     as_optimism,
     as_regularization,
     as_seeds,
-    check_choice,
-    episodes_to_record,
 )
 from cmdpax.engine import Collected, Configuration, Task, find_saddles, run_batch
 from cmdpax.errors import CmdpaxWarning, MissingPackageError, ParameterError
 from cmdpax.history import History
-from cmdpax.hyperparameters import hyperparameters, require_count
+from cmdpax.hyperparameters import hyperparameters
+from cmdpax.manifest import read_manifest, write_manifest
 from cmdpax.model import CMDP
 from cmdpax.optimism import Optimism
+from cmdpax.options import UNSAFE_AT, Options
 from cmdpax.planning.solution import Solution, solve
 from cmdpax.regret import Regret
 from cmdpax.rescaling import require_unit_rewards
 from cmdpax.schedules import Scheduled
 from cmdpax.simulation import Design, Progress
 from cmdpax.validation import validate
-from cmdpax.version import __version__
-
-UNSAFE_AT = (1e-9, 0.01, 0.02, 0.05, 0.1)
 
 
 def learn(
@@ -84,46 +79,60 @@ def learn(
         >>> history.strong_regret.objective.shape
         (2, 200)
     """
-    count = require_count("num_episodes", num_episodes)
+    options = Options(num_episodes, observations, record, unsafe_at, potential, log, precision)
+    count = options.num_episodes
     chosen = hyperparameters(
         step_size, as_regularization(algorithm, regularization), max_multiplier, margin, count
     )
     profile = as_optimism(optimism, count)
     configurations = [Configuration(seed, chosen, profile) for seed in as_seeds(seeds)]
-    return learn_batch(
-        cmdp,
-        algorithm,
-        configurations,
-        num_episodes=count,
-        observations=observations,
-        record=record,
-        unsafe_at=unsafe_at,
-        potential=potential,
-        log=log,
-        precision=precision,
-        progress=progress,
-    )
+    return learn_batch(cmdp, algorithm, configurations, options, progress)
+
+
+def repeat(
+    cmdp: CMDP,
+    manifest: dict[str, Any],
+    *,
+    algorithm: Algorithm | None = None,
+    progress: bool | Progress = False,
+) -> History:
+    """Make the runs of a manifest again.
+
+    With the same versions on the same device the numbers are the same bit for bit.
+
+    Args:
+        cmdp: the model of the runs; its fingerprint is checked.
+        manifest: of a `History`, or read from a file.
+        algorithm: the factory, where it is the user's own.
+        progress: as for `learn`.
+
+    Examples:
+        >>> import cmdpax
+        >>> cmdp = cmdpax.environments.make("random")
+        >>> history = cmdpax.learn(cmdp, "vanilla-primal-dual", num_episodes=100)
+        >>> again = cmdpax.repeat(cmdp, history.manifest)
+        >>> bool((again.value == history.value).all())
+        True
+    """
+    configurations, options = read_manifest(manifest)
+    if manifest["cmdp"] != cmdp.fingerprint:
+        raise ParameterError(
+            f"the CMDP's fingerprint is {cmdp.fingerprint}, the manifest's {manifest['cmdp']}; "
+            "give the CMDP of the manifest."
+        )
+    return learn_batch(cmdp, algorithm or manifest["algorithm"], configurations, options, progress)
 
 
 def learn_batch(
     cmdp: CMDP,
     algorithm: Algorithm,
     configurations: Sequence[Configuration],
-    *,
-    num_episodes: int,
-    observations: str = "mean",
-    record: Iterable[int] | None = None,
-    unsafe_at: Sequence[float] = UNSAFE_AT,
-    potential: bool = False,
-    log: bool = False,
-    precision: str = "double",
+    options: Options,
     progress: bool | Progress = False,
 ) -> History:
     """`learn` for a list of configurations: all runs share one compiled batch."""
     validate(cmdp)
     require_unit_rewards(cmdp)
-    check_choice("observations", observations, ("mean", "bernoulli"))
-    check_choice("precision", precision, ("double", "single"))
     known = {configuration.optimism.rewards for configuration in configurations}
     if len(known) != 1:
         raise ParameterError("one batch cannot mix known and estimated rewards; make two.")
@@ -132,22 +141,25 @@ def learn_batch(
     design = Design(
         factory=as_factory(algorithm),
         rewards_known=known == {"known"},
-        bernoulli=observations == "bernoulli",
+        bernoulli=options.observations == "bernoulli",
         stacked=False,
-        keep_log=log,
-        keep_log_policies=potential,
+        keep_log=options.log,
+        keep_log_policies=options.potential,
     )
-    saddles = find_saddles(cmdp, configurations) if potential else None
-    recorded = episodes_to_record(num_episodes, record)
-    levels = as_levels(unsafe_at)
-    with jax.enable_x64(precision == "double"), _reporting(progress) as report:
-        task = Task(design, cmdp, solution.value, recorded, num_episodes, levels)
+    saddles = find_saddles(cmdp, configurations) if options.potential else None
+    task = Task(
+        design,
+        cmdp,
+        solution.value,
+        options.recorded,
+        options.num_episodes,
+        tuple(options.unsafe_at),
+    )
+    with jax.enable_x64(options.precision == "double"), _reporting(progress) as report:
         collected = run_batch(task, configurations, saddles, report)
-    _warn_capped(collected.capped, num_episodes)
-    manifest = _manifest(
-        cmdp, algorithm, configurations, num_episodes, observations, precision, levels, solution
-    )
-    return _history(collected, recorded, solution, cmdp, levels, manifest, num_episodes)
+    _warn_capped(collected.capped, options.num_episodes)
+    manifest = write_manifest(cmdp, algorithm, configurations, options, solution)
+    return _history(collected, options, solution, cmdp, manifest)
 
 
 def find_optimum(cmdp: CMDP) -> Solution:
@@ -160,25 +172,23 @@ def find_optimum(cmdp: CMDP) -> Solution:
 
 def _history(
     collected: Collected,
-    recorded: np.ndarray,
+    options: Options,
     solution: Solution,
     cmdp: CMDP,
-    levels: tuple[float, ...],
     manifest: dict[str, Any],
-    num_episodes: int,
 ) -> History:
     """Signal 0 is the objective."""
     values, strong, weak = (np.asarray(array, dtype=np.float64) for array in collected.entries)
     distance = collected.potential
     return History(
-        episodes=recorded,
+        episodes=options.recorded,
         value=values[..., 0],
         constraint_values=values[..., 1:],
         multipliers=np.asarray(collected.multipliers, dtype=np.float64),
         strong_regret=Regret.of(strong[..., 0], strong[..., 1:]),
         weak_regret=Regret.of(weak[..., 0], weak[..., 1:]),
-        unsafe=collected.unsafe / num_episodes,
-        unsafe_at=levels,
+        unsafe=collected.unsafe / options.num_episodes,
+        unsafe_at=tuple(options.unsafe_at),
         potential=None if distance is None else np.asarray(distance, dtype=np.float64),
         policy=collected.policy,
         log=collected.log,
@@ -186,48 +196,6 @@ def _history(
         thresholds=cmdp.thresholds,
         manifest=manifest,
     )
-
-
-def _manifest(
-    cmdp: CMDP,
-    algorithm: Algorithm,
-    configurations: Sequence[Configuration],
-    num_episodes: int,
-    observations: str,
-    precision: str,
-    levels: tuple[float, ...],
-    solution: Solution,
-) -> dict[str, Any]:
-    """Everything that makes the numbers again, as JSON can hold it."""
-    name = algorithm if isinstance(algorithm, str) else getattr(algorithm, "__qualname__", "own")
-    return {
-        "cmdp": cmdp.fingerprint,
-        "algorithm": name,
-        "num_episodes": num_episodes,
-        "observations": observations,
-        "precision": precision,
-        "unsafe_at": list(levels),
-        "optimum": solution.value,
-        "optimal_multipliers": solution.multipliers.tolist(),
-        "runs": [
-            {
-                "seed": seed,
-                "step_size": list(chosen.step_size),
-                "regularization": list(chosen.regularization),
-                "max_multiplier": chosen.max_multiplier,
-                "margin": list(chosen.margin),
-                "optimism": optimism._asdict(),
-            }
-            for seed, chosen, optimism in configurations
-        ],
-        "versions": {
-            "cmdpax": __version__,
-            "jax": jax.__version__,
-            "numpy": np.__version__,
-            "python": platform.python_version(),
-        },
-        "device": jax.devices()[0].device_kind,
-    }
 
 
 def _warn_small_cap(

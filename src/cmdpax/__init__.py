@@ -1,8 +1,12 @@
 """cmdpax: constrained Markov decision processes, planned exactly and learned online.
 
 See `cmdpax.CMDP` for the model, `cmdpax.solve` for its optimum, `cmdpax.learn` for learning it,
-`cmdpax.iterate` for the schemes, and `cmdpax.environments` for built-in models.
+`cmdpax.iterate` for the schemes, `cmdpax.sweep` for many runs, and `cmdpax.environments` for
+built-in models.
 """
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from cmdpax import environments, parameters, schedules
 from cmdpax.accounting import Account, account
@@ -38,6 +42,25 @@ from cmdpax.transitions import Successors
 from cmdpax.validation import validate
 from cmdpax.version import __version__
 
+if TYPE_CHECKING:
+    from cmdpax.experiments import Results, Specification, results, sweep
+
+# They bring polars and pydantic, so they are imported when they are asked for.
+_LATER = dict.fromkeys(("Results", "Specification", "results", "sweep"), "cmdpax.experiments")
+
+
+def __getattr__(name: str) -> Any:
+    """Import the larger parts when they are first used."""
+    if name not in _LATER:
+        raise AttributeError(f"module 'cmdpax' has no attribute {name!r}")
+    try:
+        return getattr(importlib.import_module(_LATER[name]), name)
+    except ModuleNotFoundError as error:
+        raise MissingPackageError(
+            f"cmdpax.{name} needs the package {error.name}; run `pip install {error.name}`."
+        ) from None
+
+
 __all__ = [
     "CMDP",
     "Account",
@@ -57,9 +80,11 @@ __all__ = [
     "RegularizedSolution",
     "Replay",
     "Rescaling",
+    "Results",
     "Sizes",
     "SlaterGap",
     "Solution",
+    "Specification",
     "Successors",
     "__version__",
     "account",
@@ -74,10 +99,12 @@ __all__ = [
     "repeat",
     "replay",
     "rescale",
+    "results",
     "save",
     "schedules",
     "slater_gap",
     "solve",
     "solve_regularized",
+    "sweep",
     "validate",
 ]

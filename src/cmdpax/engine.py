@@ -13,10 +13,19 @@ from cmdpax.errors import ParameterError
 from cmdpax.history import Log
 from cmdpax.hyperparameters import is_constant
 from cmdpax.learners.base import Hyperparameters
-from cmdpax.model import CMDP
+from cmdpax.model import CMDP, Sizes
 from cmdpax.optimism import Optimism
 from cmdpax.potential import Saddle, potential, saddle_of
-from cmdpax.simulation import Design, Entries, Progress, Runs, account_block, blocks, no_sums
+from cmdpax.simulation import (
+    Design,
+    Entries,
+    Progress,
+    Runs,
+    account_block,
+    block_size,
+    blocks,
+    no_sums,
+)
 
 _CACHE_BYTES = 5 * 2**20  # of a core, for the models of its group of runs
 _GROUP_RUNS = 64
@@ -43,11 +52,11 @@ class Collected(NamedTuple):
 
 
 class Task(NamedTuple):
-    """What all runs of a batch share."""
+    """What all runs of a batch share; a stacked design has a CMDP of the same shape for each."""
 
     design: Design
-    cmdp: CMDP
-    optimum: float
+    cmdps: Sequence[CMDP]  # the one of all runs, or one per run
+    optima: Sequence[float]  # V_r^{π*}, likewise
     recorded: np.ndarray
     num_episodes: int
     levels: tuple[float, ...]
@@ -63,7 +72,7 @@ def run_batch(
 
     A run does not depend on its group: only the speed does. On an accelerator there is one group.
     """
-    size, num_workers = _group_size(task.cmdp, len(configurations))
+    size, num_workers = _group_size(task, len(configurations))
     in_double = jnp.result_type(float) == jnp.float64  # the context is the thread's own
     done: dict[int, int] = {}
 
@@ -78,7 +87,7 @@ def run_batch(
         with jax.enable_x64(in_double):
             chosen = None if saddles is None else [saddles[i] for i in members]
             group = [configurations[i] for i in members]
-            collected = _run_group(task, group, chosen, group_report)
+            collected = _run_group(_part(task, members), group, chosen, group_report)
         real = min(size, len(configurations) - first)
         return jax.tree.map(lambda array: array[:real], collected)
 
@@ -89,16 +98,32 @@ def run_batch(
         return _join(list(pool.map(run, starts)))
 
 
-def _group_size(cmdp: CMDP, num_runs: int) -> tuple[int, int]:
+def _part(task: Task, members: Sequence[int]) -> Task:
+    """The task of some of the runs."""
+    if not task.design.stacked:
+        return task
+    chosen = [task.cmdps[i] for i in members]
+    return task._replace(cmdps=chosen, optima=[task.optima[i] for i in members])
+
+
+def _group_size(task: Task, num_runs: int) -> tuple[int, int]:
     """Runs per group, and threads: a group's model should fit a core's cache."""
     if jax.default_backend() != "cpu":
         return num_runs, 1
     num_workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-    _, horizon, num_states, num_actions = cmdp.sizes
-    run_bytes = 12 * horizon * num_states**2 * num_actions  # p̂ and the counts
+    run_bytes = model_bytes(task.cmdps[0], task.design.stacked)
     fitting = max(1, min(_GROUP_RUNS, _CACHE_BYTES // run_bytes))
     num_rounds = -(-num_runs // (fitting * num_workers))
     return -(-num_runs // (num_rounds * num_workers)), num_workers
+
+
+def model_bytes(cmdp: CMDP, stacked: bool) -> int:
+    """Of one run: p̂ and the counts, and the true transitions where every run has its own."""
+    _, horizon, num_states, num_actions = cmdp.sizes
+    arrays = jax.tree.leaves(cmdp.transitions)
+    row_length = arrays[-1].shape[-1]
+    own = sum(array.nbytes for array in arrays) if stacked else 0
+    return 12 * horizon * num_states * num_actions * int(row_length) + own
 
 
 def _run_group(
@@ -108,21 +133,24 @@ def _run_group(
     report: Progress,
 ) -> Collected:
     """Run all blocks of one compiled batch, and keep what is recorded."""
-    design, cmdp, optimum, recorded, num_episodes, levels = task
+    design, cmdps, optima, recorded, num_episodes, levels = task
     dtype = jnp.result_type(float)
-    model = cast(cmdp, dtype)
-    runs = stack_runs(cmdp, configurations, dtype)
-    optima = jnp.full(len(configurations), optimum, dtype)
+    num_runs, num_constraints = len(configurations), cmdps[0].num_constraints
+    stack = jax.tree.map(lambda *arrays: np.stack(arrays), *cmdps) if design.stacked else cmdps[0]
+    model = cast(stack, dtype)
+    runs = stack_runs(cmdps[0].sizes, configurations, dtype)
+    targets = jnp.asarray(np.broadcast_to(np.asarray(optima, float), num_runs), dtype)
+    size = block_size(cmdps[0].sizes, num_runs, dtype)
     saddle = None
     if saddles is not None:
         saddle = cast(jax.tree.map(lambda *arrays: np.stack(arrays), *saddles), dtype)
-    sums = no_sums(len(configurations), 1 + cmdp.num_constraints, len(levels), dtype)
-    capped = jnp.zeros((len(configurations), cmdp.num_constraints), jnp.int32)
+    sums = no_sums(num_runs, 1 + num_constraints, len(levels), dtype)
+    capped = jnp.zeros((num_runs, num_constraints), jnp.int32)
     kept: list[tuple[Any, ...]] = []
-    for first, count, block in blocks(design, model, runs, num_episodes):
+    for first, count, block in blocks(design, model, runs, num_episodes, size):
         sums, entries = account_block(
             model,
-            optima,
+            targets,
             jnp.asarray(levels, dtype),
             block.policies,
             jnp.int32(count),
@@ -193,10 +221,10 @@ def cast(tree: Any, dtype: Any) -> Any:
     return jax.tree.map(convert, tree)
 
 
-def stack_runs(cmdp: CMDP, configurations: Sequence[Configuration], dtype: Any) -> Runs:
+def stack_runs(sizes: Sizes, configurations: Sequence[Configuration], dtype: Any) -> Runs:
     """Stack the configurations; the key of a run is that of its seed alone."""
     keys = [jax.random.key(c.seed, impl="threefry2x32") for c in configurations]
-    bonuses = [c.optimism.numbers(cmdp.sizes) for c in configurations]
+    bonuses = [c.optimism.numbers(sizes) for c in configurations]
     chosen = [c.hyperparameters for c in configurations]
 
     def stack(*numbers: float) -> jax.Array:

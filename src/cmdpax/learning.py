@@ -149,8 +149,8 @@ def learn_batch(
     saddles = find_saddles(cmdp, configurations) if options.potential else None
     task = Task(
         design,
-        cmdp,
-        solution.value,
+        (cmdp,),
+        (solution.value,),
         options.recorded,
         options.num_episodes,
         tuple(options.unsafe_at),

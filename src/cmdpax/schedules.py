@@ -4,6 +4,7 @@ A schedule is three numbers, not a function, so that a grid over schedules is on
 a constant is the exponent 0.
 """
 
+import re
 from typing import Any, NamedTuple, TypeAlias
 
 import jax.numpy as jnp
@@ -11,6 +12,11 @@ import numpy as np
 from jaxtyping import Array, Float, Integer
 
 from cmdpax.errors import ParameterError
+
+_NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?"
+_WRITTEN = re.compile(
+    rf"(?P<initial>{_NUMBER})\*(?:k|\(k(?P<offset>[+-]{_NUMBER})\))\^(?P<power>[+-]?{_NUMBER})"
+)
 
 
 class Schedule(NamedTuple):
@@ -56,6 +62,17 @@ def as_schedule(name: str, value: Scheduled) -> Schedule:
     if schedule.offset <= -1:
         raise ParameterError(f"{name} has the offset {schedule.offset}, it must exceed -1.")
     return Schedule(*(float(number) for number in schedule))
+
+
+def parse_schedule(name: str, text: str) -> Schedule:
+    """A schedule written as 0.3*k^-0.2 or 0.3*(k+10)^-0.2."""
+    match = _WRITTEN.fullmatch(text.replace(" ", ""))
+    if match is None:
+        raise ParameterError(
+            f"{name} is {text!r}, it must be a number or a schedule such as 0.3*k^-0.2 or "
+            "0.3*(k+10)^-0.2."
+        )
+    return power(float(match["initial"]), -float(match["power"]), float(match["offset"] or 0))
 
 
 def value_at(schedule: Schedule, episode: Integer[Array, ""]) -> Float[Array, ""]:

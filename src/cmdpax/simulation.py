@@ -19,7 +19,7 @@ from jaxtyping import Array, Float, Integer, Key
 from cmdpax.estimation import Knowledge, Trajectory
 from cmdpax.evaluation import policy_values, signal_array, signals_at
 from cmdpax.learners.base import Factory, Hyperparameters, Learner
-from cmdpax.model import CMDP
+from cmdpax.model import CMDP, Sizes
 from cmdpax.optimism import Bonuses
 from cmdpax.transitions import at_step, sample_at, sample_index, support_of
 
@@ -152,9 +152,9 @@ def advance(
     return jax.lax.fori_loop(0, num_episodes, body, (states, buffer))
 
 
-def block_size(cmdp: CMDP, num_runs: int, dtype: Any) -> int:
+def block_size(sizes: Sizes, num_runs: int, dtype: Any) -> int:
     """Episodes per block: as many as memory allows, at most 1024."""
-    _, *pairs = cmdp.sizes
+    _, *pairs = sizes
     policy_bytes = num_runs * jnp.dtype(dtype).itemsize
     for axis in pairs:
         policy_bytes *= axis
@@ -162,11 +162,10 @@ def block_size(cmdp: CMDP, num_runs: int, dtype: Any) -> int:
 
 
 def blocks(
-    design: Design, cmdp: CMDP, runs: Runs, num_episodes: int
+    design: Design, cmdp: CMDP, runs: Runs, num_episodes: int, size: int
 ) -> Iterator[tuple[int, int, Block]]:
-    """Run everything; yields (first episode, number of episodes, block)."""
+    """Run everything, `size` episodes at a time: (first episode, number of episodes, block)."""
     states = start(design, cmdp, runs)
-    size = block_size(cmdp, runs.keys.shape[0], cmdp.initial.dtype)
     for first in range(1, num_episodes + 1, size):
         count = min(size, num_episodes + 1 - first)
         states, block = advance(

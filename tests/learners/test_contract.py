@@ -164,7 +164,7 @@ def test_vmapped_over_seeds_and_over_stacked_models(algorithm: str) -> None:
     cmdps = [model(2, seed=seed) for seed in (1, 2, 3)]
     profile = cmdpax.Optimism.empirical()
     chosen = chosen_for(algorithm)
-    runs = stack_runs(cmdps[0], [Configuration(s, chosen, profile) for s in (4, 5, 6)], float)
+    runs = stack_runs(cmdps[0].sizes, [Configuration(s, chosen, profile) for s in (4, 5, 6)], float)
     stacked = jax.tree.map(lambda *arrays: jnp.asarray(np.stack(arrays)), *cmdps)
     last, block = played(design_of(algorithm, stacked=True), stacked, runs)
     optima = jnp.asarray([cmdpax.solve(cmdp).value for cmdp in cmdps])

@@ -11,6 +11,7 @@ from cmdpax.cli.environments import environments
 from cmdpax.cli.learning import algorithms, iterate, learn
 from cmdpax.cli.models import inspect, solve
 from cmdpax.cli.output import messages
+from cmdpax.cli.sweeps import sweep
 from cmdpax.errors import CmdpaxError
 
 application = typer.Typer(
@@ -27,6 +28,7 @@ application.command()(solve)
 application.command()(iterate)
 application.command()(learn)
 application.command()(algorithms)
+application.command()(sweep)
 
 
 def _show_version(wanted: bool) -> bool:

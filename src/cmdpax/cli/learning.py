@@ -1,8 +1,6 @@
 """`cmdpax learn`, `cmdpax iterate` and `cmdpax algorithms`."""
 
-import re
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,13 +14,10 @@ import cmdpax
 from cmdpax.cli.environments import parse_parameter
 from cmdpax.cli.models import AsJson, ModelFile
 from cmdpax.cli.output import messages, number, print_json, results, table
+from cmdpax.cli.warned import caught
 from cmdpax.errors import FileError, ParameterError, nearest_name
 from cmdpax.files import require_folder, write_npz
 
-_NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?"
-_SCHEDULE = re.compile(
-    rf"(?P<initial>{_NUMBER})\*(?:k|\(k(?P<offset>[+-]{_NUMBER})\))\^(?P<power>[+-]?{_NUMBER})"
-)
 Parameters = Annotated[
     list[str] | None,
     typer.Option(
@@ -63,7 +58,7 @@ def learn(
     chosen = _chosen(parameter, known)
     cmdp = cmdpax.load(file)
     start = time.perf_counter()
-    with _caught(), _bar() as report:
+    with caught(), _bar() as report:
         history = cmdpax.learn(
             cmdp,
             algorithm,
@@ -228,22 +223,10 @@ def _chosen(parameters: list[str] | None, known: tuple[str, ...]) -> dict[str, A
         key, value = parse_parameter(text)
         if key not in known:
             raise ParameterError(f"unknown parameter {key!r}; {nearest_name(key, known)}.")
-        chosen[key] = _schedule(key, value)
-    return chosen
-
-
-def _schedule(key: str, value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    match = _SCHEDULE.fullmatch(value.replace(" ", ""))
-    if match is None:
-        raise ParameterError(
-            f"{key} is {value!r}, it must be a number or a schedule such as 0.3*k^-0.2 or "
-            "0.3*(k+10)^-0.2."
+        chosen[key] = (
+            cmdpax.schedules.parse_schedule(key, value) if isinstance(value, str) else value
         )
-    return cmdpax.schedules.power(
-        float(match["initial"]), -float(match["power"]), float(match["offset"] or 0)
-    )
+    return chosen
 
 
 def _seeds(text: str) -> int | list[int]:
@@ -254,16 +237,6 @@ def _seeds(text: str) -> int | list[int]:
             f"--seeds is {text!r}, it must be a number of runs or a list such as 7,8,9."
         ) from None
     return numbers if "," in text else numbers[0]
-
-
-@contextmanager
-def _caught() -> Iterator[None]:
-    """Warnings as lines on standard error."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", cmdpax.CmdpaxWarning)
-        yield
-    for warning in caught:
-        messages.print(f"warning: {warning.message}", style="yellow", markup=False)
 
 
 @contextmanager

@@ -1,5 +1,7 @@
 """Learners of an unknown CMDP, by name."""
 
+import importlib
+
 from cmdpax.errors import ParameterError, nearest_name
 from cmdpax.estimation import Knowledge
 from cmdpax.learners.base import (
@@ -47,9 +49,25 @@ def algorithms() -> list[str]:
 
 
 def factory_of(algorithm: str) -> Factory:
-    """The factory of a registered algorithm."""
+    """The factory of a registered algorithm, or of one written as "module:factory"."""
+    if ":" in algorithm:
+        return _imported(algorithm)
     if algorithm not in _FACTORIES:
         raise ParameterError(
             f"unknown algorithm {algorithm!r}; {nearest_name(str(algorithm), _FACTORIES)}."
         )
     return _FACTORIES[algorithm]
+
+
+def _imported(address: str) -> Factory:
+    """The factory at "package.module:name"."""
+    module, _, name = address.partition(":")
+    try:
+        factory = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ParameterError(
+            f"algorithm {address!r} cannot be imported ({error}); put its module on PYTHONPATH."
+        ) from None
+    if not callable(factory):
+        raise ParameterError(f"algorithm {address!r} is not a factory but {factory!r}.")
+    return factory

@@ -1,0 +1,94 @@
+"""`cmdpax sweep`, `cmdpax plot` and `cmdpax compare`: many runs, their pictures, their tests."""
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cmdpax.cli.output import messages, print_json, results, table
+from cmdpax.cli.warned import caught
+
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A folder that `sweep` wrote.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+def sweep(
+    specification: Annotated[Path, typer.Argument(metavar="SPEC.toml")],
+    out: Annotated[Path, typer.Option("--out", help="The folder; it can be resumed.")],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say how large it is, and run nothing.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run all combinations that a TOML file names, and keep their accounts.
+
+    Example: cmdpax sweep examples/sweep.toml --out results
+    """
+    from cmdpax import experiments
+    from cmdpax.experiments.progress import shown
+
+    if dry_run:
+        _print_estimate(experiments.estimate(specification, out), as_json)
+        return
+    start = time.perf_counter()
+    with caught(), shown(messages) as report:
+        found = experiments.sweep(specification, out, progress=report)
+    seconds = time.perf_counter() - start
+    best = found.best()
+    if as_json:
+        print_json({"runs": len(found.final), "seconds": seconds, "best": best.to_dicts()})
+        return
+    results.print(best_table(f"{out}: best configurations by strong regret", best))
+    messages.print(f"{len(found.final)} runs in {out}, {seconds:.1f} s", markup=False)
+
+
+def best_table(title: str, best: Any) -> Any:
+    """A row per algorithm."""
+    rows = [
+        (
+            row["algorithm"],
+            schedule_text(row, "step_size"),
+            schedule_text(row, "regularization"),
+            f"{row['max_multiplier']:g}",
+            row["runs"],
+            f"{row['score']:.4g}",
+        )
+        for row in best.to_dicts()
+    ]
+    return table(title, ("algorithm", "η", "τ", "λ_max", "runs", "mean regret"), rows)
+
+
+def schedule_text(row: dict[str, Any], name: str) -> str:
+    """0.1, or 0.3*(k+10)^-0.2."""
+    initial, exponent = row[name], row[f"{name}_exponent"]
+    offset = row[f"{name}_offset"]
+    if exponent == 0:
+        return f"{initial:g}"
+    return f"{initial:g}*{f'(k{offset:+g})' if offset else 'k'}^{-exponent:g}"
+
+
+def _print_estimate(found: Any, as_json: bool) -> None:
+    if as_json:
+        print_json(found._asdict())
+        return
+    rows = (
+        ("runs to do", f"{found.runs:,}"),
+        ("runs there already", f"{found.runs_done:,}"),
+        ("compiled batches", f"{found.batches:,}"),
+        ("episodes", f"{found.episodes:,}"),
+        ("on disk, about", _size(found.num_bytes)),
+        ("time, about", f"{found.seconds:.0f} s"),
+        ("of it compilation", f"{found.compile_seconds:.0f} s"),
+    )
+    listing = table("Nothing was run", ("", ""), rows)
+    listing.show_header = False
+    results.print(listing)
+
+
+def _size(num_bytes: float) -> str:
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if num_bytes < 1024 or unit == "GiB":
+            break
+        num_bytes /= 1024
+    return f"{num_bytes:.3g} {unit}"

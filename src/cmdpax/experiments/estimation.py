@@ -1,0 +1,95 @@
+"""How large a sweep is, before it is run: runs, episodes, bytes, and about how long."""
+
+import os
+import time
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import jax
+
+from cmdpax.experiments.folder import Folder
+from cmdpax.experiments.runs import Batch, Model, make_batches, make_models, make_runs
+from cmdpax.experiments.specification import Specification, read_specification
+from cmdpax.experiments.sweeping import run_one
+
+_TRIAL_EPISODES = 300
+_NUMBERS_PER_ROW = 9  # of `curves`, besides two per constraint
+_COMPRESSED = 0.65  # Parquet's share of the plain bytes, measured
+
+
+class Estimate(NamedTuple):
+    """What a sweep would take; what the folder has already is left out.
+
+    Attributes:
+        runs: still to do.
+        runs_done: in the folder.
+        batches: compiled batches.
+        episodes: of all runs together.
+        num_bytes: on disk, about.
+        seconds: about, on this machine, compilation included.
+        compile_seconds: of them, compilation.
+    """
+
+    runs: int
+    runs_done: int
+    batches: int
+    episodes: int
+    num_bytes: int
+    seconds: float
+    compile_seconds: float
+
+
+def estimate(
+    specification: Specification | dict[str, Any] | str | os.PathLike[str],
+    out: str | os.PathLike[str] | None = None,
+) -> Estimate:
+    """Measure a few episodes of every kind of batch, and scale them up; nothing is written."""
+    wanted = read_specification(specification)
+    models = make_models(wanted)
+    runs = make_runs(wanted, models)
+    done: set[str] = set()
+    if out is not None and Folder(out).manifest_path.exists():
+        done = {run for part in Folder(out).parts().values() for run in part}
+    missing = [run for run in runs if run.identity not in done]
+    batches = make_batches(missing, models, wanted)
+    num_bytes = sum(_run_bytes(models[run.fingerprint], wanted) for run in missing)
+    seconds, compilation = _durations(batches, wanted, models)
+    return Estimate(
+        len(missing),
+        len(runs) - len(missing),
+        len(batches),
+        len(missing) * wanted.num_episodes,
+        num_bytes,
+        seconds + compilation,
+        compilation,
+    )
+
+
+def _run_bytes(model: Model, wanted: Specification) -> int:
+    numbers = _NUMBERS_PER_ROW + 2 * model.cmdp.num_constraints
+    return int(len(wanted.recorded()) * numbers * 8 * _COMPRESSED)
+
+
+def _durations(
+    batches: Iterable[Batch], wanted: Specification, models: dict[str, Model]
+) -> tuple[float, float]:
+    """Seconds of running, and of compiling, of all batches."""
+    trial = wanted.model_copy(
+        update={"num_episodes": min(_TRIAL_EPISODES, wanted.num_episodes), "record": 1}
+    )
+    optima = dict.fromkeys(models, 0.0)
+    rates: dict[Any, float] = {}  # seconds per run and episode
+    running = compiling = 0.0
+    for batch in batches:
+        shapes = [leaf.shape for leaf in jax.tree.leaves(models[batch.runs[0].fingerprint].cmdp)]
+        kind = (batch.algorithm, str(shapes), len(batch.runs))
+        if kind not in rates:
+            took = []
+            for _ in range(2):
+                start = time.perf_counter()
+                run_one(batch, trial, models, optima, lambda done, total: None)
+                took.append(time.perf_counter() - start)
+            rates[kind] = took[1] / (len(batch.runs) * trial.num_episodes)
+            compiling += max(took[0] - took[1], 0.0)
+        running += rates[kind] * len(batch.runs) * wanted.num_episodes
+    return running, compiling

@@ -1,0 +1,153 @@
+"""One run in numbers: a row of `final`, and its rows of `curves`."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from cmdpax.engine import Collected
+from cmdpax.experiments.runs import Run
+from cmdpax.manifest import describe
+from cmdpax.regret import Regret, growth_exponent
+
+if TYPE_CHECKING:
+    import polars
+
+
+class Accounts(NamedTuple):
+    """The accounts of R runs at T episodes, as NumPy arrays."""
+
+    episodes: np.ndarray  # [T]
+    value: np.ndarray  # [R, T]
+    constraint_values: np.ndarray  # [R, T, I]
+    multipliers: np.ndarray  # [R, T, I]
+    suboptimality: np.ndarray  # [R, T]
+    violation: np.ndarray  # the largest, [R, T]
+    strong: Regret
+    weak: Regret
+
+
+def accounts_of(
+    collected: Collected, episodes: np.ndarray, optima: np.ndarray, thresholds: np.ndarray
+) -> Accounts:
+    """With optima `[R]` and thresholds `[R, I]`."""
+    values, strong, weak = (np.asarray(array, dtype=np.float64) for array in collected.entries)
+    violation = thresholds[:, None] - values[..., 1:]
+    return Accounts(
+        episodes,
+        values[..., 0],
+        values[..., 1:],
+        np.asarray(collected.multipliers, dtype=np.float64),
+        optima[:, None] - values[..., 0],
+        violation.max(axis=-1) if violation.shape[-1] else np.zeros(values.shape[:2]),
+        Regret.of(strong[..., 0], strong[..., 1:]),
+        Regret.of(weak[..., 0], weak[..., 1:]),
+    )
+
+
+def final_rows(
+    runs: Sequence[Run],
+    names: Sequence[str],
+    accounts: Accounts,
+    collected: Collected,
+    unsafe_at: Sequence[float],
+) -> "polars.DataFrame":
+    """A row per run: what it was, and its measures after the last episode."""
+    import polars
+
+    num_episodes = int(accounts.episodes[-1])
+    columns: dict[str, Any] = {
+        "run": [run.identity for run in runs],
+        "cmdp": [run.fingerprint for run in runs],
+        "cmdp_name": list(names),
+        "algorithm": [run.algorithm for run in runs],
+        "configuration": [run.configuration_name for run in runs],
+        **_chosen(runs),
+        "num_episodes": np.full(len(runs), num_episodes),
+        "strong_objective": accounts.strong.objective[:, -1],
+        "strong_constraints": accounts.strong.maximum[:, -1],
+        "weak_objective": accounts.weak.objective[:, -1],
+        "weak_constraints": accounts.weak.maximum[:, -1],
+        "growth_objective": growth_exponent(accounts.strong.objective, accounts.episodes),
+        "growth_constraints": growth_exponent(accounts.strong.maximum, accounts.episodes),
+        "last_suboptimality": accounts.suboptimality[:, -1],
+        "last_violation": accounts.violation[:, -1],
+        **oscillation(accounts),
+        "capped": collected.capped.max(axis=-1, initial=0) / num_episodes,
+    }
+    for index, level in enumerate(unsafe_at):
+        columns[f"unsafe_at_{level:g}"] = collected.unsafe[:, index] / num_episodes
+    return polars.DataFrame(columns)
+
+
+def _chosen(runs: Sequence[Run]) -> dict[str, Any]:
+    """The hyperparameters; a schedule initial·(k + offset)^-exponent has three columns."""
+    described = [describe(run.configuration) for run in runs]
+    columns: dict[str, Any] = {"seed": [entry["seed"] for entry in described]}
+    for name in ("step_size", "regularization", "margin"):
+        for place, part in enumerate(("", "_exponent", "_offset")):
+            columns[name + part] = [float(entry[name][place]) for entry in described]
+    columns["max_multiplier"] = [float(entry["max_multiplier"]) for entry in described]
+    for name in described[0]["optimism"]:
+        values = [entry["optimism"][name] for entry in described]
+        columns[f"optimism_{name}"] = _nullable(name, values)
+    return columns
+
+
+def _nullable(name: str, values: list[Any]) -> Any:
+    """Columns that may be all null need their type."""
+    import polars
+
+    kinds = {"unvisited_rewards": polars.Float64, "num_episodes": polars.Int64}
+    return polars.Series(values, dtype=kinds[name]) if name in kinds else values
+
+
+def oscillation(accounts: Accounts) -> dict[str, np.ndarray]:
+    """Of the second half of a run: standard deviations, and sign changes per 1,000 episodes.
+
+    NaN where not every episode of that half was kept.
+    """
+    last = int(accounts.episodes[-1])
+    half = accounts.episodes > last // 2
+    violation, suboptimality = accounts.violation[:, half], accounts.suboptimality[:, half]
+    count = violation.shape[1]
+    if count != last - last // 2 or count < 2:
+        nothing = np.full(len(violation), np.nan)
+        return {"violation_std": nothing, "suboptimality_std": nothing, "sign_changes": nothing}
+    changes = (np.diff(violation > 0, axis=1)).sum(axis=1)
+    return {
+        "violation_std": violation.std(axis=1),
+        "suboptimality_std": suboptimality.std(axis=1),
+        "sign_changes": 1000 * changes / (count - 1),
+    }
+
+
+def curve_rows(runs: Sequence[Run], accounts: Accounts, recorded: np.ndarray) -> "polars.DataFrame":
+    """A row per run and recorded episode."""
+    import polars
+
+    places = np.searchsorted(accounts.episodes, recorded)
+
+    def flat(array: np.ndarray) -> np.ndarray:
+        return np.asarray(array[:, places].reshape(len(runs) * len(places), *array.shape[2:]))
+
+    def lists(array: np.ndarray) -> "polars.Series":
+        kind = polars.Array(polars.Float64, array.shape[-1])
+        return polars.Series(flat(array), dtype=kind).cast(polars.List(polars.Float64))
+
+    identities = np.repeat([run.identity for run in runs], len(recorded))
+    return polars.DataFrame(
+        {
+            "run": identities,
+            "episode": np.tile(recorded, len(runs)),
+            "value": flat(accounts.value),
+            "suboptimality": flat(accounts.suboptimality),
+            "violation": flat(accounts.violation),
+            "strong_objective": flat(accounts.strong.objective),
+            "strong_constraints": flat(accounts.strong.maximum),
+            "weak_objective": flat(accounts.weak.objective),
+            "weak_constraints": flat(accounts.weak.maximum),
+            "constraint_values": lists(accounts.constraint_values),
+            "multipliers": lists(accounts.multipliers),
+        }
+    )

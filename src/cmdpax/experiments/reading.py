@@ -1,0 +1,169 @@
+"""`results`: a folder of a sweep, opened again."""
+
+import os
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cmdpax.errors import FileError, ParameterError, nearest_name
+from cmdpax.experiments.folder import Folder
+from cmdpax.files import load
+from cmdpax.history import History
+from cmdpax.learning import repeat
+from cmdpax.model import CMDP
+
+if TYPE_CHECKING:
+    import polars
+
+SUMS = {
+    "strong": ("strong_objective", "strong_constraints"),
+    "weak": ("weak_objective", "weak_constraints"),
+}
+
+
+class StoredModels(Mapping[str, CMDP]):
+    """The CMDPs of a sweep by fingerprint, read when they are asked for."""
+
+    def __init__(self, folder: Folder, fingerprints: list[str]) -> None:
+        """Of a folder's manifest."""
+        self._folder, self._fingerprints = folder, fingerprints
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._fingerprints)
+
+    def __iter__(self) -> Iterator[str]:
+        """Their fingerprints, in the order of the specification."""
+        return iter(self._fingerprints)
+
+    def __getitem__(self, fingerprint: str) -> CMDP:
+        """Read one; its fingerprint is checked."""
+        if fingerprint not in self._fingerprints:
+            raise KeyError(fingerprint)
+        path = self._folder.cmdp_path(fingerprint)
+        cmdp = load(path)
+        if cmdp.fingerprint != fingerprint:
+            raise FileError(f"{path} is damaged; run the sweep again to write it anew.")
+        return cmdp
+
+
+class Results:
+    """What a sweep left on disk.
+
+    Attributes:
+        path: the folder.
+        manifest: the specification, the CMDPs with their optima, versions and device.
+        final: a polars frame with a row per run: what it was, and its measures.
+        curves: a lazy polars frame with a row per run and recorded episode.
+        cmdps: the CMDPs by fingerprint.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Open a folder; every file is checked against its checksum."""
+        import polars
+
+        self.path = Path(path)
+        self._folder = Folder(path)
+        self.manifest: dict[str, Any] = self._folder.read_manifest()
+        self._batches = list(self._folder.parts())
+        frames = [polars.read_parquet(self._folder.table_path("final", b)) for b in self._batches]
+        self.final: polars.DataFrame = (
+            polars.concat(frames).sort("algorithm", "configuration", "cmdp_name", "seed")
+            if frames
+            else polars.DataFrame({"run": []})
+        )
+
+    def __repr__(self) -> str:
+        """The folder, and what is in it."""
+        return f"Results({str(self.path)!r}: {len(self.final)} runs, {len(self.cmdps)} CMDPs)"
+
+    @property
+    def curves(self) -> "polars.LazyFrame":
+        """A row per run and recorded episode, with the run's CMDP, algorithm and seed."""
+        import polars
+
+        if not self._batches:
+            return polars.LazyFrame({"run": []})
+        paths = [self._folder.table_path("curves", batch) for batch in self._batches]
+        who = self.final.lazy().select("run", "cmdp", "algorithm", "configuration", "seed")
+        return polars.scan_parquet(paths).join(who, on="run", how="left")
+
+    @cached_property
+    def cmdps(self) -> Mapping[str, CMDP]:
+        """The CMDPs by fingerprint, read when they are asked for."""
+        return StoredModels(self._folder, list(self.manifest["cmdps"]))
+
+    def best(self, by: str = "strong") -> "polars.DataFrame":
+        """Per algorithm, in hindsight, the configuration with the smallest mean of a measure.
+
+        Args:
+            by: "strong" or "weak" (the sum of the two regrets), or a column of `final`.
+
+        Returns:
+            A row per algorithm: its configuration and hyperparameters, and `score`, the mean over
+            runs and CMDPs.
+        """
+        import polars
+
+        if by not in SUMS and by not in self.final.columns:
+            hint = nearest_name(by, [*SUMS, *self.final.columns])
+            raise ParameterError(f"there is no measure {by!r}; {hint}.")
+        columns = SUMS.get(by, (by,))
+        scored = self.final.with_columns(polars.sum_horizontal(*columns).alias("score"))
+        chosen = ("step_size", "regularization", "margin")
+        keep = [part for name in chosen for part in (name, f"{name}_exponent", f"{name}_offset")]
+        means = scored.group_by("algorithm", "configuration").agg(
+            polars.col(*keep, "max_multiplier", "optimism_scale").first(),
+            polars.col("score").mean(),
+            polars.len().alias("runs"),
+        )
+        return (
+            means.sort("score", "configuration").unique("algorithm", keep="first").sort("algorithm")
+        )
+
+    def repeat(self, run: str) -> History:
+        """Make one run again, with the accounts of every recorded episode, its policy and all."""
+        import polars
+
+        row = self.final.filter(polars.col("run") == run)
+        if row.is_empty():
+            raise ParameterError(f"there is no run {run!r} in {self.path}.")
+        return repeat(self.cmdps[row["cmdp"][0]], self._manifest_of(row.row(0, named=True)))
+
+    def _manifest_of(self, row: dict[str, Any]) -> dict[str, Any]:
+        """A run's row as a manifest of `learn`."""
+        specification = self.manifest["specification"]
+
+        def schedule(name: str) -> list[float]:
+            return [row[name], row[f"{name}_exponent"], row[f"{name}_offset"]]
+
+        optimism = {
+            name.removeprefix("optimism_"): value
+            for name, value in row.items()
+            if name.startswith("optimism_")
+        }
+        return {
+            "cmdp": row["cmdp"],
+            "algorithm": row["algorithm"],
+            "num_episodes": row["num_episodes"],
+            **{name: specification[name] for name in ("observations", "precision", "unsafe_at")},
+            **{"record": None, "potential": False, "log": False},
+            "runs": [
+                {
+                    "seed": row["seed"],
+                    "max_multiplier": row["max_multiplier"],
+                    "optimism": optimism,
+                    **{name: schedule(name) for name in ("step_size", "regularization", "margin")},
+                }
+            ],
+        }
+
+
+def results(path: str | os.PathLike[str]) -> Results:
+    """Open the folder of a sweep.
+
+    Raises:
+        FileError: there are no results, or a file is damaged.
+    """
+    return Results(path)

@@ -1,0 +1,212 @@
+"""From a specification to single runs, each with an identity, and to batches of them."""
+
+import hashlib
+import itertools
+import json
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from cmdpax import environments
+from cmdpax.arguments import as_regularization, as_seeds, episodes_to_record
+from cmdpax.engine import Configuration, model_bytes
+from cmdpax.errors import CmdpaxError, ParameterError
+from cmdpax.experiments.specification import Grids, Specification, to_optimism, to_schedule
+from cmdpax.files import load
+from cmdpax.hyperparameters import hyperparameters
+from cmdpax.learners.base import Hyperparameters
+from cmdpax.manifest import describe
+from cmdpax.model import CMDP
+from cmdpax.optimism import Optimism
+from cmdpax.rescaling import require_unit_rewards
+
+_BATCH_BYTES = 2**30
+_BATCH_RUNS = {"cpu": 64}
+_BATCH_RUNS_ACCELERATOR = 4096
+_RUNS_OF_THEIR_OWN_BATCH = 8
+
+
+class Model(NamedTuple):
+    """A CMDP of a sweep, and where it came from."""
+
+    name: str
+    source: dict[str, Any]
+    cmdp: CMDP
+
+
+class Run(NamedTuple):
+    """One run of a sweep."""
+
+    identity: str  # of everything that its numbers depend on
+    fingerprint: str  # of its CMDP
+    algorithm: str
+    configuration: Configuration
+    configuration_name: str  # the same for all seeds and CMDPs
+
+
+# ------------------------------------------------------------------------------------------ models
+
+
+def make_models(specification: Specification) -> dict[str, Model]:
+    """The CMDPs by fingerprint, in the order of the specification."""
+    found: dict[str, Model] = {}
+    for index, entry in enumerate(specification.cmdps):
+        place = f"cmdps[{index}]"
+        try:
+            for model in _models(entry.environment, entry.parameters, entry.file):
+                require_unit_rewards(model.cmdp)
+                found.setdefault(model.cmdp.fingerprint, model)
+        except CmdpaxError as error:
+            raise ParameterError(f"{place}: {error}") from None
+    return found
+
+
+def _models(
+    environment: str | None, parameters: dict[str, Any], file: str | None
+) -> Iterable[Model]:
+    if environment is None:
+        assert file is not None
+        yield Model(Path(file).stem, {"file": file}, load(file))
+        return
+    grid = {
+        name: value if isinstance(value, list | tuple) else [value]
+        for name, value in parameters.items()
+    }
+    for values in itertools.product(*grid.values()):
+        chosen = dict(zip(grid, values, strict=True))
+        listed = ", ".join(f"{name}={value}" for name, value in chosen.items())
+        source = {"environment": environment, "parameters": chosen}
+        yield Model(f"{environment}({listed})", source, environments.make(environment, **chosen))
+
+
+# -------------------------------------------------------------------------------------------- runs
+
+
+def make_runs(specification: Specification, models: Iterable[str]) -> list[Run]:
+    """All runs: algorithms × configurations × CMDPs × seeds, each once."""
+    found: dict[str, Run] = {}
+    for index, grids in enumerate(specification.algorithms):
+        try:
+            chosen = list(_configurations(specification, grids))
+        except CmdpaxError as error:
+            raise ParameterError(f"algorithms[{index}]: {error}") from None
+        for fingerprint in models:
+            for (picked, optimism), seed in itertools.product(
+                chosen, as_seeds(specification.seeds)
+            ):
+                configuration = Configuration(seed, picked, optimism)
+                run = _run(specification, fingerprint, grids.name, configuration)
+                found.setdefault(run.identity, run)
+    return list(found.values())
+
+
+def _configurations(
+    specification: Specification, grids: Grids
+) -> Iterable[tuple[Hyperparameters, Optimism]]:
+    """All combinations of an algorithm's hyperparameters."""
+    num_episodes = specification.num_episodes
+    regularizations = [
+        as_regularization(
+            grids.name, None if value is None else to_schedule("regularization", value)
+        )
+        for value in grids.regularization or (None,)
+    ]
+    for eta, tau, cap, margin, profile in itertools.product(
+        [to_schedule("step_size", value) for value in grids.step_size],
+        regularizations,
+        grids.max_multiplier,
+        [to_schedule("margin", value) for value in grids.margin],
+        grids.optimism or (specification.optimism,),
+    ):
+        chosen = hyperparameters(eta, tau, cap, margin, num_episodes)
+        yield chosen, to_optimism(profile, num_episodes)
+
+
+def _run(
+    specification: Specification, fingerprint: str, algorithm: str, configuration: Configuration
+) -> Run:
+    described = describe(configuration)
+    seed = described.pop("seed")
+    shared = {"algorithm": algorithm, **described}
+    everything = {
+        **shared,
+        "cmdp": fingerprint,
+        "seed": seed,
+        "num_episodes": specification.num_episodes,
+        "observations": specification.observations,
+        "precision": specification.precision,
+    }
+    return Run(_digest(everything, 16), fingerprint, algorithm, configuration, _digest(shared, 8))
+
+
+def _digest(content: Any, length: int) -> str:
+    text = json.dumps(content, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:length]
+
+
+# ----------------------------------------------------------------------------------------- batches
+
+
+class Batch(NamedTuple):
+    """Runs that share one compiled program."""
+
+    algorithm: str
+    runs: Sequence[Run]
+
+    @property
+    def name(self) -> str:
+        """A name that depends on its runs alone."""
+        return _digest([run.identity for run in self.runs], 16)
+
+
+def make_batches(
+    runs: Sequence[Run], models: dict[str, Model], specification: Specification
+) -> list[Batch]:
+    """Runs of one algorithm and size together, cut so that memory stays bounded.
+
+    On the processor the runs of one CMDP share its arrays, if there are enough of them.
+    """
+    grouped: dict[Any, list[Run]] = {}
+    for run in runs:
+        shapes = tuple(array.shape for array in jax.tree.leaves(models[run.fingerprint].cmdp))
+        kind = (run.algorithm, run.configuration.optimism.rewards, shapes)
+        grouped.setdefault(kind, []).append(run)
+    batches = []
+    for (algorithm, *_), members in grouped.items():
+        for part in _by_cmdp(members):
+            most = _most_runs(models[part[0].fingerprint].cmdp, specification)
+            size = math.ceil(len(part) / math.ceil(len(part) / most))
+            batches += [
+                Batch(algorithm, part[first : first + size]) for first in range(0, len(part), size)
+            ]
+    return batches
+
+
+def _by_cmdp(runs: Sequence[Run]) -> list[Sequence[Run]]:
+    """CMDPs with many runs on their own, the others together."""
+    if jax.default_backend() != "cpu":
+        return [runs]
+    each: dict[str, list[Run]] = {}
+    for run in runs:
+        each.setdefault(run.fingerprint, []).append(run)
+    large = [part for part in each.values() if len(part) >= _RUNS_OF_THEIR_OWN_BATCH]
+    small = [run for part in each.values() if len(part) < _RUNS_OF_THEIR_OWN_BATCH for run in part]
+    return [*large, *([small] if small else [])]
+
+
+def _most_runs(cmdp: CMDP, specification: Specification) -> int:
+    """As many as memory allows: of each the model, and the accounts of its recorded episodes."""
+    kept = len(episodes_in_memory(specification)) * (3 + 4 * cmdp.num_constraints) * 8
+    fitting = _BATCH_BYTES // (model_bytes(cmdp, stacked=True) + 2 * kept)
+    limit = _BATCH_RUNS.get(jax.default_backend(), _BATCH_RUNS_ACCELERATOR)
+    return max(1, min(limit, fitting))
+
+
+def episodes_in_memory(specification: Specification) -> np.ndarray:
+    """The episodes that accounts are kept of while a batch runs: the measures need most of them."""
+    every = episodes_to_record(specification.num_episodes, None)
+    return np.union1d(every, specification.recorded())

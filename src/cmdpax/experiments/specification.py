@@ -1,0 +1,251 @@
+"""What to run: a specification, from Python or a TOML file, checked at the border.
+
+num_episodes = 4000
+seeds = 5
+
+[[cmdps]]
+environment = "random"
+parameters = { seed = [123, 124] }        # lists make a grid
+
+[[algorithms]]
+name = "regularized-primal-dual"
+step_size = [0.05, 0.1, "0.3*k^-0.2"]     # numbers or schedules
+regularization = [0.01, 0.02]
+"""
+
+import os
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
+
+import numpy as np
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from cmdpax.arguments import as_levels, as_optimism, as_seeds, episodes_to_record
+from cmdpax.environments import describe
+from cmdpax.errors import CmdpaxError, FileError, ParameterError, nearest_name
+from cmdpax.hyperparameters import require_count
+from cmdpax.learners import factory_of
+from cmdpax.optimism import Optimism
+from cmdpax.options import UNSAFE_AT
+from cmdpax.schedules import Schedule, as_schedule, parse_schedule
+
+DEFAULT_RECORDED = 1000
+
+
+def _as_tuple(value: Any) -> tuple[Any, ...]:
+    """One value is a list of one; a `Schedule` is a table."""
+    listed = isinstance(value, list | tuple) and not isinstance(value, Schedule)
+    return tuple(
+        entry._asdict() if isinstance(entry, Schedule | Optimism) else entry
+        for entry in (value if listed else (value,))
+    )
+
+
+Grid: TypeAlias = Annotated[tuple[Any, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
+"""One value or a list of them."""
+
+
+class _Table(BaseModel):
+    """A table of a specification: plain values, unknown keys refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Models(_Table):
+    """CMDPs: an environment with a grid of parameters, or a file."""
+
+    environment: str | None = None
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    file: str | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> "Models":
+        if (self.environment is None) == (self.file is None):
+            raise ParameterError("give either an environment or a file.")
+        if self.environment is None:
+            if self.parameters:
+                raise ParameterError("parameters belong to an environment, not to a file.")
+            return self
+        _, known = describe(self.environment)
+        for name in self.parameters:
+            if name not in known:
+                raise ParameterError(
+                    f"environment {self.environment!r} has no parameter {name!r}; "
+                    f"{nearest_name(name, known)}."
+                )
+        return self
+
+
+class Grids(_Table):
+    """An algorithm and its hyperparameters, each one value or a list: all combinations are run."""
+
+    name: str
+    step_size: Grid = (0.1,)
+    regularization: Grid | None = None
+    max_multiplier: Grid = (6.0,)
+    margin: Grid = (0.0,)
+    optimism: Grid | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _address(cls, content: Any) -> Any:
+        """A factory is known by where it can be imported from."""
+        if isinstance(content, dict) and callable(content.get("name")):
+            factory = content["name"]
+            return content | {"name": f"{factory.__module__}:{factory.__qualname__}"}
+        return content
+
+    @model_validator(mode="after")
+    def _check(self) -> "Grids":
+        factory_of(self.name)
+        for name in ("step_size", "regularization", "margin"):
+            for value in getattr(self, name) or ():
+                to_schedule(name, value)
+        for value in self.optimism or ():
+            to_optimism(value, 1)
+        return self
+
+
+class Specification(_Table):
+    """All runs of a sweep: CMDPs × algorithms × hyperparameters × seeds.
+
+    Attributes:
+        num_episodes: K of every run.
+        seeds: how many runs (seeds 0, 1, …), or their seeds.
+        cmdps: environments with parameters, or files.
+        algorithms: names with grids of hyperparameters.
+        optimism: the profile, where an algorithm does not give its own.
+        observations: "mean" or "bernoulli".
+        precision: "double" or "single".
+        record: episodes in the curves: how many (evenly spaced), a list, or "all".
+        unsafe_at: levels ε for the shares of unsafe episodes.
+    """
+
+    num_episodes: Annotated[int, BeforeValidator(lambda k: require_count("num_episodes", k))]
+    cmdps: tuple[Models, ...] = Field(min_length=1)
+    algorithms: tuple[Grids, ...] = Field(min_length=1)
+    seeds: Any = 1
+    optimism: Any = "empirical"
+    observations: Literal["mean", "bernoulli"] = "mean"
+    precision: Literal["double", "single"] = "double"
+    record: Any = DEFAULT_RECORDED
+    unsafe_at: tuple[float, ...] = UNSAFE_AT
+
+    @model_validator(mode="before")
+    @classmethod
+    def _plain(cls, content: Any) -> Any:
+        if isinstance(content, dict) and isinstance(content.get("optimism"), Optimism):
+            return content | {"optimism": content["optimism"]._asdict()}
+        return content
+
+    @model_validator(mode="after")
+    def _check(self) -> "Specification":
+        as_seeds(self.seeds)
+        as_levels(self.unsafe_at)
+        to_optimism(self.optimism, self.num_episodes)
+        self.recorded()
+        return self
+
+    def recorded(self) -> np.ndarray:
+        """The episodes of the curves, `[T]`; the last is K."""
+        last = self.num_episodes
+        if self.record == "all":
+            return np.arange(1, last + 1)
+        if isinstance(self.record, list | tuple):
+            return episodes_to_record(last, self.record)
+        count = min(require_count("record", self.record), last)
+        return np.unique(np.linspace(last / count, last, count).round().astype(np.int64))
+
+
+def to_schedule(name: str, value: Any) -> Schedule:
+    """A number, a text such as "0.3*k^-0.2", or a table with initial, exponent and offset."""
+    if isinstance(value, str):
+        return as_schedule(name, parse_schedule(name, value))
+    if isinstance(value, dict):
+        for key in value:
+            if key not in Schedule._fields:
+                hint = nearest_name(key, Schedule._fields)
+                raise ParameterError(f"{name} has the unknown key {key!r}; {hint}.")
+        value = Schedule(*(value.get(key, 0.0) for key in Schedule._fields))
+    return as_schedule(name, value)
+
+
+def to_optimism(value: Any, num_episodes: int) -> Optimism:
+    """A profile's name, or a table: a profile and what differs from it."""
+    if not isinstance(value, dict):
+        return as_optimism(value, num_episodes)
+    changes = dict(value)
+    known = tuple(Optimism.__dataclass_fields__)
+    for key in value:
+        if key not in (*known, "profile"):
+            hint = nearest_name(key, (*known, "profile"))
+            raise ParameterError(f"optimism has the unknown key {key!r}; {hint}.")
+    profile = changes.pop("profile", None)
+    base = Optimism() if profile is None else as_optimism(profile, num_episodes)
+    return base.replace(**changes)
+
+
+def read_specification(
+    given: "Specification | dict[str, Any] | str | os.PathLike[str]",
+) -> Specification:
+    """A specification as it is, from a dict, or from a TOML file (whose files are relative to it).
+
+    Raises:
+        ParameterError: something is unknown or impossible; the message says where.
+        FileError: the file cannot be read.
+    """
+    if isinstance(given, Specification):
+        return given
+    if isinstance(given, dict):
+        return _validated("the specification", given)
+    path = Path(given)
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FileError(f"{path} does not exist.") from None
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {error.strerror or error}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise FileError(f"{path} is not a TOML file: {error}.") from None
+    specification = _validated(str(path), content)
+    models = tuple(
+        entry
+        if entry.file is None
+        else entry.model_copy(update={"file": str(path.parent / entry.file)})
+        for entry in specification.cmdps
+    )
+    return specification.model_copy(update={"cmdps": models})
+
+
+def _validated(source: str, content: dict[str, Any]) -> Specification:
+    try:
+        return Specification.model_validate(content)
+    except ValidationError as error:
+        raise ParameterError(f"{source}: {_sentence(error)}") from None
+    except CmdpaxError as error:
+        raise ParameterError(f"{source}: {error}") from None
+
+
+def _sentence(error: ValidationError) -> str:
+    """The first problem: where, what, and the nearest name."""
+    first = error.errors()[0]
+    location = first["loc"]
+    place = _place(location)
+    if first["type"] == "extra_forbidden":
+        tables: dict[Any, type[_Table]] = {"cmdps": Models, "algorithms": Grids}
+        known = tables.get(location[0], Specification) if len(location) > 1 else Specification
+        hint = nearest_name(str(location[-1]), known.model_fields)
+        return f"unknown key {place}; {hint}."
+    if first["type"] == "missing":
+        return f"{place} is missing."
+    if "error" in first.get("ctx", {}):  # one of our own sentences
+        return f"{place + ': ' if place else ''}{first['ctx']['error']}"
+    message = first["msg"].rstrip(".")
+    return f"{place} is {first['input']!r}: {message[0].lower()}{message[1:]}."
+
+
+def _place(location: tuple[int | str, ...]) -> str:
+    """algorithms[0].step_size, without pydantic's names of types and alternatives."""
+    parts = [part for part in location if isinstance(part, int) or part.isidentifier()]
+    return "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in parts).lstrip(".")

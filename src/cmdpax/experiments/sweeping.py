@@ -1,0 +1,228 @@
+"""`sweep`: all runs of a specification, in compiled batches, into a folder that can be resumed."""
+
+import os
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+import numpy as np
+
+from cmdpax.arguments import as_factory
+from cmdpax.engine import Collected, Task, run_batch
+from cmdpax.errors import CmdpaxWarning, ParameterError
+from cmdpax.experiments.folder import Folder
+from cmdpax.experiments.measures import accounts_of, curve_rows, final_rows
+from cmdpax.experiments.progress import Reporter, Stand, shown
+from cmdpax.experiments.reading import Results, results
+from cmdpax.experiments.runs import (
+    Batch,
+    Model,
+    Run,
+    episodes_in_memory,
+    make_batches,
+    make_models,
+    make_runs,
+)
+from cmdpax.experiments.specification import Specification, read_specification
+from cmdpax.learning import find_optimum
+from cmdpax.manifest import versions
+from cmdpax.simulation import Design
+
+FORMAT = 1
+SHARED = ("num_episodes", "observations", "precision", "record", "unsafe_at")
+
+
+def sweep(
+    specification: Specification | dict[str, Any] | str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    progress: bool | Reporter = False,
+) -> Results:
+    """Run everything that a specification asks for and the folder does not have yet.
+
+    Calling it again does nothing; with a larger specification it adds what is missing; after a
+    crash it finishes the rest. One process writes a folder at a time.
+
+    Args:
+        specification: a `Specification`, a dict, or a TOML file.
+        out: the folder.
+        progress: show a bar, or call a function with a `Stand`.
+
+    Examples:
+        >>> import cmdpax, tempfile
+        >>> specification = {
+        ...     "num_episodes": 100,
+        ...     "seeds": 2,
+        ...     "cmdps": [{"environment": "bandit"}],
+        ...     "algorithms": [{"name": "vanilla-dual", "step_size": [0.1, 0.2]}],
+        ... }
+        >>> results = cmdpax.sweep(specification, tempfile.mkdtemp())
+        >>> results.final.shape[0]
+        4
+    """
+    wanted = read_specification(specification)
+    folder = Folder(out)
+    models = make_models(wanted)
+    runs = make_runs(wanted, models)
+    with folder.locked(), _reporting(progress) as report:
+        optima = _prepare(folder, wanted, models)
+        missing = _missing(folder, runs)
+        ready = len(runs) - len(missing)
+        capped = 0
+        for batch in make_batches(missing, models, wanted):
+            tables = run_one(
+                batch, wanted, models, optima, _reporter(report, batch, ready, runs, wanted)
+            )
+            folder.write_part(batch.name, tables)
+            capped += int((tables["final"]["capped"] > 0.5).sum())
+            ready += len(batch.runs)
+            report(_stand(ready, 0, runs, wanted, "done"))
+    if capped:
+        warnings.warn(
+            f"in {capped} runs a multiplier was at max_multiplier in most episodes; "
+            "raise max_multiplier.",
+            CmdpaxWarning,
+            stacklevel=2,
+        )
+    return results(out)
+
+
+def _prepare(folder: Folder, wanted: Specification, models: dict[str, Model]) -> dict[str, float]:
+    """The manifest and the CMDPs; returns the optima."""
+    content = wanted.model_dump(mode="json")
+    known: dict[str, Any] = {}
+    if folder.manifest_path.exists():
+        before = folder.read_manifest()
+        for name in SHARED:
+            old, new = before["specification"].get(name), content[name]
+            if old != new:
+                raise ParameterError(
+                    f"{folder.path} holds runs with {name} = {old}, the specification has {new}; "
+                    "use another folder."
+                )
+        known = before["cmdps"]
+    for fingerprint, model in models.items():
+        folder.write_cmdp(model.cmdp)
+        if fingerprint not in known:
+            known[fingerprint] = _described(model)
+    manifest = {
+        "format": FORMAT,
+        "specification": content,
+        "cmdps": known,
+        "versions": versions(),
+        "device": jax.devices()[0].device_kind,
+    }
+    if not folder.manifest_path.exists() or folder.read_manifest() != manifest:
+        folder.write_manifest(manifest)
+    return {fingerprint: known[fingerprint]["optimum"] for fingerprint in models}
+
+
+def _described(model: Model) -> dict[str, Any]:
+    solution = find_optimum(model.cmdp)
+    gap = solution.slater_gap
+    return {
+        "name": model.name,
+        "source": model.source,
+        "sizes": model.cmdp.sizes._asdict(),
+        "optimum": solution.value,
+        "multipliers": solution.multipliers.tolist(),
+        "slater_gap": None if gap is None else float(gap),
+    }
+
+
+def _missing(folder: Folder, runs: Sequence[Run]) -> list[Run]:
+    """The runs that no whole batch of the folder has."""
+    for damaged in folder.drop_damaged():
+        warnings.warn(
+            f"{damaged} is damaged; its runs are computed again.", CmdpaxWarning, stacklevel=3
+        )
+    done = {run for batch in folder.parts().values() for run in batch}
+    return [run for run in runs if run.identity not in done]
+
+
+def run_one(
+    batch: Batch,
+    wanted: Specification,
+    models: dict[str, Model],
+    optima: dict[str, float],
+    report: Callable[[int, int], None],
+) -> dict[str, Any]:
+    """Run a batch: its tables. Pure, so that it may run anywhere."""
+    fingerprints = [run.fingerprint for run in batch.runs]
+    stacked = len(set(fingerprints)) > 1
+    chosen = fingerprints if stacked else fingerprints[:1]
+    in_memory = episodes_in_memory(wanted)
+    design = Design(
+        factory=as_factory(batch.algorithm),
+        rewards_known=batch.runs[0].configuration.optimism.rewards == "known",
+        bernoulli=wanted.observations == "bernoulli",
+        stacked=stacked,
+        keep_log=False,
+    )
+    task = Task(
+        design,
+        [models[fingerprint].cmdp for fingerprint in chosen],
+        [optima[fingerprint] for fingerprint in chosen],
+        in_memory,
+        wanted.num_episodes,
+        wanted.unsafe_at,
+    )
+    with jax.enable_x64(wanted.precision == "double"):
+        collected = run_batch(task, [run.configuration for run in batch.runs], None, report)
+    return _tables(batch, wanted, models, optima, collected)
+
+
+def _tables(
+    batch: Batch,
+    wanted: Specification,
+    models: dict[str, Model],
+    optima: dict[str, float],
+    collected: Collected,
+) -> dict[str, Any]:
+    fingerprints = [run.fingerprint for run in batch.runs]
+    accounts = accounts_of(
+        collected,
+        episodes_in_memory(wanted),
+        np.array([optima[fingerprint] for fingerprint in fingerprints]),
+        np.array([models[fingerprint].cmdp.thresholds for fingerprint in fingerprints]),
+    )
+    names = [models[fingerprint].name for fingerprint in fingerprints]
+    return {
+        "final": final_rows(batch.runs, names, accounts, collected, wanted.unsafe_at),
+        "curves": curve_rows(batch.runs, accounts, wanted.recorded()),
+    }
+
+
+# ---------------------------------------------------------------------------------------- progress
+
+
+def _stand(
+    ready: int, episodes: int, runs: Sequence[Run], wanted: Specification, text: str
+) -> Stand:
+    count = wanted.num_episodes
+    return Stand(ready, len(runs), ready * count + episodes, len(runs) * count, text)
+
+
+def _reporter(
+    report: Reporter, batch: Batch, ready: int, runs: Sequence[Run], wanted: Specification
+) -> Callable[[int, int], None]:
+    """Episodes of a batch as those of the whole sweep."""
+
+    def tell(episodes: int, _: int) -> None:
+        report(_stand(ready, episodes * len(batch.runs), runs, wanted, batch.algorithm))
+
+    return tell
+
+
+@contextmanager
+def _reporting(progress: bool | Reporter) -> Iterator[Reporter]:
+    """The function to report to: the user's, a bar on standard error, or none."""
+    if callable(progress):
+        yield progress
+    elif not progress:
+        yield lambda stand: None
+    else:
+        with shown() as report:
+            yield report

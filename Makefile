@@ -7,7 +7,7 @@ RUNTIME := .venv/.runtime-installed
 TOOLS := .venv/.tools-installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format docs bench package clean
+.PHONY: help reproduce demo test check format docs bench package clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST)
@@ -20,6 +20,9 @@ $(RUNTIME): pyproject.toml
 $(TOOLS): $(RUNTIME) requirements/dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements/dev.txt
 	@touch $@
+
+reproduce: $(RUNTIME) ## the paper's experiment, figures and claims, into reproduction/
+	$(BIN)/cmdpax reproduce --out reproduction
 
 demo: $(RUNTIME) ## solve two built-in CMDPs and print the tables
 	@mkdir -p demo
@@ -60,4 +63,4 @@ package: $(RUNTIME) ## build the wheel, install it alone, use it once
 	build/package/venv/bin/cmdpax solve build/package/bandit.json --json
 
 clean: ## remove what the other targets made
-	rm -rf .venv build demo dist site .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf .venv build demo reproduction dist site .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

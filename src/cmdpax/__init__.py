@@ -43,10 +43,20 @@ from cmdpax.validation import validate
 from cmdpax.version import __version__
 
 if TYPE_CHECKING:
-    from cmdpax.experiments import Results, Specification, results, sweep
+    from cmdpax.experiments import Comparison, Results, Specification, compare, results, sweep
+    from cmdpax.reproduction import Reproduction, reproduce
 
 # They bring polars and pydantic, so they are imported when they are asked for.
-_LATER = dict.fromkeys(("Results", "Specification", "results", "sweep"), "cmdpax.experiments")
+_LATER = {
+    "Comparison": "cmdpax.experiments",
+    "Reproduction": "cmdpax.reproduction",
+    "Results": "cmdpax.experiments",
+    "Specification": "cmdpax.experiments",
+    "compare": "cmdpax.experiments",
+    "reproduce": "cmdpax.reproduction",
+    "results": "cmdpax.experiments",
+    "sweep": "cmdpax.experiments",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -66,6 +76,7 @@ __all__ = [
     "Account",
     "CmdpaxError",
     "CmdpaxWarning",
+    "Comparison",
     "Evaluation",
     "FileError",
     "History",
@@ -79,6 +90,7 @@ __all__ = [
     "Regret",
     "RegularizedSolution",
     "Replay",
+    "Reproduction",
     "Rescaling",
     "Results",
     "Sizes",
@@ -89,6 +101,7 @@ __all__ = [
     "__version__",
     "account",
     "algorithms",
+    "compare",
     "environments",
     "evaluate",
     "from_costs",
@@ -98,6 +111,7 @@ __all__ = [
     "parameters",
     "repeat",
     "replay",
+    "reproduce",
     "rescale",
     "results",
     "save",

@@ -11,7 +11,8 @@ from cmdpax.cli.environments import environments
 from cmdpax.cli.learning import algorithms, iterate, learn
 from cmdpax.cli.models import inspect, solve
 from cmdpax.cli.output import messages
-from cmdpax.cli.sweeps import sweep
+from cmdpax.cli.reproduction import reproduce
+from cmdpax.cli.sweeps import compare, plot, sweep
 from cmdpax.errors import CmdpaxError
 
 application = typer.Typer(
@@ -29,6 +30,9 @@ application.command()(iterate)
 application.command()(learn)
 application.command()(algorithms)
 application.command()(sweep)
+application.command()(plot)
+application.command()(compare)
+application.command()(reproduce)
 
 
 def _show_version(wanted: bool) -> bool:

@@ -32,8 +32,8 @@ def sweep(
         _print_estimate(experiments.estimate(specification, out), as_json)
         return
     start = time.perf_counter()
-    with caught(), shown(messages) as report:
-        found = experiments.sweep(specification, out, progress=report)
+    with caught(), shown(messages) as named:
+        found = experiments.sweep(specification, out, progress=named("sweep"))
     seconds = time.perf_counter() - start
     best = found.best()
     if as_json:
@@ -41,6 +41,63 @@ def sweep(
         return
     results.print(best_table(f"{out}: best configurations by strong regret", best))
     messages.print(f"{len(found.final)} runs in {out}, {seconds:.1f} s", markup=False)
+
+
+def plot(
+    folder: Folder,
+    kind: Annotated[str, typer.Option("--kind", help="iterates, regret, multipliers.")],
+    out: Annotated[Path, typer.Option("--out", help="A .png, .pdf or .svg file.")],
+    algorithm: Annotated[
+        list[str] | None, typer.Option("--algorithm", help="Only this one; may be repeated.")
+    ] = None,
+    cmdp: Annotated[str | None, typer.Option("--cmdp", help="The name of one CMDP.")] = None,
+) -> None:
+    """Draw the algorithms of a sweep, each with its best configuration.
+
+    Example: cmdpax plot results --kind regret --out regret.pdf
+    """
+    from cmdpax.experiments import results as open_results
+    from cmdpax.figures import plot_sweep, require_picture, save_figure
+
+    require_picture(out)
+    figure = plot_sweep(open_results(folder), kind, algorithms=algorithm, cmdp=cmdp)
+    save_figure(figure, out)
+    messages.print(f"wrote {out}", markup=False)
+
+
+def compare(
+    folder: Folder,
+    first: Annotated[str, typer.Argument(metavar="A", help="An algorithm, or a configuration.")],
+    second: Annotated[str, typer.Argument(metavar="B")],
+    by: Annotated[
+        str, typer.Option("--by", help="strong, weak, or a column of `final`.")
+    ] = "strong",
+    as_json: AsJson = False,
+) -> None:
+    """Compare two algorithms in pairs: the same CMDP, the same seed.
+
+    Example: cmdpax compare results regularized-primal-dual vanilla-primal-dual
+    """
+    from cmdpax.experiments import results as open_results
+    from cmdpax.experiments.statistics import compare as compare_pairs
+
+    found = compare_pairs(open_results(folder), first, second, by)
+    if as_json:
+        difference = found.difference
+        ends = {"difference": difference.mean, "low": difference.low, "high": difference.high}
+        print_json(found._asdict() | ends)
+        return
+    rows = (
+        (f"mean of {first}", f"{found.first_mean:.6g}"),
+        (f"mean of {second}", f"{found.second_mean:.6g}"),
+        ("ratio", f"{found.ratio:.4g}"),
+        (f"difference, 95 % interval over {found.unit}", found.difference),
+        ("pairs (CMDP, seed)", found.pairs),
+        (f"CMDPs where {first} is smaller", f"{found.first_smaller} of {found.cmdps}"),
+    )
+    listing = table(f"{by}: {first} against {second}", ("", ""), rows)
+    listing.show_header = False
+    results.print(listing)
 
 
 def best_table(title: str, best: Any) -> Any:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from cmdpax.errors import FileError
+from cmdpax.experiments.runs import batch_name
 from cmdpax.files import load, save, write_atomically
 from cmdpax.model import CMDP
 
@@ -96,14 +97,15 @@ class Folder:
         text = json.dumps(content, indent=1, allow_nan=False) + "\n"
         write_atomically(self.manifest_path, lambda file: _write(file, text.encode()))
 
-    def write_cmdp(self, cmdp: CMDP) -> None:
-        """Keep a CMDP's arrays, if they are not there whole."""
+    def write_cmdp(self, cmdp: CMDP) -> bool:
+        """Keep a CMDP's arrays, if they are not there whole; whether they were written."""
         try:
             if load(self.cmdp_path(cmdp.fingerprint)).fingerprint == cmdp.fingerprint:
-                return
+                return False
         except (FileError, ValueError):
             pass
         save(cmdp, self.cmdp_path(cmdp.fingerprint))
+        return True
 
     def write_part(self, batch: str, tables: dict[str, "polars.DataFrame"]) -> None:
         """Add a batch: its tables first, then the entry that makes it count."""
@@ -126,12 +128,12 @@ class Folder:
             raise FileError(f"{self.path} holds no results: {self.manifest_path} does not exist.")
         try:
             content = json.loads(self.manifest_path.read_bytes())
-            if not isinstance(content, dict):
-                raise ValueError("not an object")
+            if not isinstance(content, dict) or not {"specification", "cmdps"} <= set(content):
+                raise ValueError("not a manifest of a sweep")
             return content
         except (OSError, ValueError) as error:
             raise FileError(
-                f"{self.manifest_path} is damaged ({error}); run the sweep again."
+                f"{self.manifest_path} is damaged ({error}); remove it and run the sweep again."
             ) from None
 
     def parts(self) -> dict[str, list[str]]:
@@ -161,6 +163,8 @@ class Folder:
             entry = json.loads(path.read_bytes())
             runs, checksums = list(entry["runs"]), dict(entry["checksums"])
         except (OSError, ValueError, TypeError, KeyError):
+            return [], path
+        if batch_name(runs) != path.stem:
             return [], path
         for name in TABLES:
             file = self.table_path(name, path.stem)

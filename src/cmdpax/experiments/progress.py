@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 
 class Stand(NamedTuple):
@@ -23,13 +23,14 @@ Reporter = Callable[[Stand], None]
 
 
 @contextmanager
-def shown(console: Console | None = None) -> Iterator[Reporter]:
-    """The function that a sweep reports to."""
+def shown(console: Console | None = None) -> Iterator[Callable[[str], Reporter]]:
+    """For every sweep by its name the function that it reports to."""
     console = console or Console(stderr=True, highlight=False, soft_wrap=True)
     if not console.is_terminal:
-        yield _lines(console)
+        yield lambda name: _lines(console, name)
         return
     columns = (
+        TextColumn("{task.description}"),
         TextColumn("{task.fields[batch]:<24}"),
         BarColumn(),
         TextColumn("{task.fields[runs]}"),
@@ -37,11 +38,11 @@ def shown(console: Console | None = None) -> Iterator[Reporter]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console, transient=True) as display:
-        line = display.add_task("sweep", total=None, batch="compiling", runs="", rate="")
-        yield _bar(display, line)
+        yield lambda name: _bar(display, name)
 
 
-def _bar(display: Progress, line: TaskID) -> Reporter:
+def _bar(display: Progress, name: str) -> Reporter:
+    line = display.add_task(name, total=None, batch="compiling", runs="", rate="")
     start, first = time.perf_counter(), -1
 
     def report(stand: Stand) -> None:
@@ -60,7 +61,7 @@ def _bar(display: Progress, line: TaskID) -> Reporter:
     return report
 
 
-def _lines(console: Console) -> Reporter:
+def _lines(console: Console, name: str) -> Reporter:
     """A line whenever runs are done, and on disk."""
     start, told = time.perf_counter(), -1
 
@@ -69,6 +70,6 @@ def _lines(console: Console) -> Reporter:
         if stand.batch == "done" and stand.runs != told:
             told = stand.runs
             seconds = time.perf_counter() - start
-            console.print(f"{stand.runs} of {stand.total_runs} runs done, {seconds:.1f} s")
+            console.print(f"{name}: {stand.runs} of {stand.total_runs} runs done, {seconds:.1f} s")
 
     return report

@@ -87,7 +87,7 @@ class Results:
             return polars.LazyFrame({"run": []})
         paths = [self._folder.table_path("curves", batch) for batch in self._batches]
         who = self.final.lazy().select("run", "cmdp", "algorithm", "configuration", "seed")
-        return polars.scan_parquet(paths).join(who, on="run", how="left")
+        return polars.scan_parquet(paths).join(who, on="run", how="left", maintain_order="left")
 
     @cached_property
     def cmdps(self) -> Mapping[str, CMDP]:
@@ -106,8 +106,11 @@ class Results:
         """
         import polars
 
-        if by not in SUMS and by not in self.final.columns:
-            hint = nearest_name(by, [*SUMS, *self.final.columns])
+        if self.final.is_empty():
+            raise ParameterError(f"{self.path} holds no finished runs; run the sweep again.")
+        measures = [name for name, kind in self.final.schema.items() if kind.is_numeric()]
+        if by not in (*SUMS, *measures):
+            hint = nearest_name(by, [*SUMS, *measures])
             raise ParameterError(f"there is no measure {by!r}; {hint}.")
         columns = SUMS.get(by, (by,))
         scored = self.final.with_columns(polars.sum_horizontal(*columns).alias("score"))

@@ -160,7 +160,12 @@ class Batch(NamedTuple):
     @property
     def name(self) -> str:
         """A name that depends on its runs alone."""
-        return _digest([run.identity for run in self.runs], 16)
+        return batch_name([run.identity for run in self.runs])
+
+
+def batch_name(identities: Sequence[str]) -> str:
+    """The name of the batch of these runs."""
+    return _digest(list(identities), 16)
 
 
 def make_batches(
@@ -172,8 +177,9 @@ def make_batches(
     """
     grouped: dict[Any, list[Run]] = {}
     for run in runs:
-        shapes = tuple(array.shape for array in jax.tree.leaves(models[run.fingerprint].cmdp))
-        kind = (run.algorithm, run.configuration.optimism.rewards, shapes)
+        cmdp = models[run.fingerprint].cmdp
+        shapes = tuple(array.shape for array in jax.tree.leaves(cmdp))
+        kind = (run.algorithm, run.configuration.optimism.rewards, cmdp.horizon, shapes)
         grouped.setdefault(kind, []).append(run)
     batches = []
     for (algorithm, *_), members in grouped.items():

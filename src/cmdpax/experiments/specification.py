@@ -19,7 +19,15 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    ValidationError,
+    model_validator,
+)
 
 from cmdpax.arguments import as_levels, as_optimism, as_seeds, episodes_to_record
 from cmdpax.environments import describe
@@ -34,12 +42,21 @@ DEFAULT_RECORDED = 1000
 
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:
-    """One value is a list of one; a `Schedule` is a table."""
-    listed = isinstance(value, list | tuple) and not isinstance(value, Schedule)
-    return tuple(
-        entry._asdict() if isinstance(entry, Schedule | Optimism) else entry
-        for entry in (value if listed else (value,))
-    )
+    """One value is a list of one."""
+    return tuple(value) if isinstance(value, list | tuple) else (value,)
+
+
+def _plain(value: Any) -> Any:
+    """As a file could say it: a `Schedule` or `Optimism` is a table, an array or range a list."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Schedule | Optimism):
+        return _plain(value._asdict())
+    if isinstance(value, dict):
+        return {key: _plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple | range | np.ndarray):
+        return [_plain(entry) for entry in value]
+    return value
 
 
 Grid: TypeAlias = Annotated[tuple[Any, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
@@ -50,6 +67,11 @@ class _Table(BaseModel):
     """A table of a specification: plain values, unknown keys refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _make_plain(cls, content: Any) -> Any:
+        return _plain(content)
 
 
 class Models(_Table):
@@ -74,6 +96,8 @@ class Models(_Table):
                     f"environment {self.environment!r} has no parameter {name!r}; "
                     f"{nearest_name(name, known)}."
                 )
+            if self.parameters[name] == []:
+                raise ParameterError(f"parameters.{name} is [], it must have at least one value.")
         return self
 
 
@@ -93,7 +117,8 @@ class Grids(_Table):
         """A factory is known by where it can be imported from."""
         if isinstance(content, dict) and callable(content.get("name")):
             factory = content["name"]
-            return content | {"name": f"{factory.__module__}:{factory.__qualname__}"}
+            name = getattr(factory, "__qualname__", repr(factory))
+            return content | {"name": f"{factory.__module__}:{name}"}
         return content
 
     @model_validator(mode="after")
@@ -130,14 +155,7 @@ class Specification(_Table):
     observations: Literal["mean", "bernoulli"] = "mean"
     precision: Literal["double", "single"] = "double"
     record: Any = DEFAULT_RECORDED
-    unsafe_at: tuple[float, ...] = UNSAFE_AT
-
-    @model_validator(mode="before")
-    @classmethod
-    def _plain(cls, content: Any) -> Any:
-        if isinstance(content, dict) and isinstance(content.get("optimism"), Optimism):
-            return content | {"optimism": content["optimism"]._asdict()}
-        return content
+    unsafe_at: tuple[FiniteFloat, ...] = UNSAFE_AT
 
     @model_validator(mode="after")
     def _check(self) -> "Specification":
@@ -167,6 +185,8 @@ def to_schedule(name: str, value: Any) -> Schedule:
             if key not in Schedule._fields:
                 hint = nearest_name(key, Schedule._fields)
                 raise ParameterError(f"{name} has the unknown key {key!r}; {hint}.")
+        if "initial" not in value:
+            raise ParameterError(f"{name} is {value}, it needs the key 'initial'.")
         value = Schedule(*(value.get(key, 0.0) for key in Schedule._fields))
     return as_schedule(name, value)
 
@@ -181,9 +201,22 @@ def to_optimism(value: Any, num_episodes: int) -> Optimism:
         if key not in (*known, "profile"):
             hint = nearest_name(key, (*known, "profile"))
             raise ParameterError(f"optimism has the unknown key {key!r}; {hint}.")
+        if key in ("scale", "unvisited_rewards", "failure_probability"):
+            changes[key] = _as_number(f"optimism's {key}", value[key])
+    if value.get("num_episodes") is not None:
+        changes["num_episodes"] = require_count("optimism's num_episodes", value["num_episodes"])
     profile = changes.pop("profile", None)
     base = Optimism() if profile is None else as_optimism(profile, num_episodes)
     return base.replace(**changes)
+
+
+def _as_number(name: str, value: Any) -> float | None:
+    """A number, whole or not, is the same number; None stays, where it is the default."""
+    if value is None and name.endswith("unvisited_rewards"):
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ParameterError(f"{name} is {value!r}, it must be a number.")
+    return float(value)
 
 
 def read_specification(

@@ -11,7 +11,7 @@ import numpy as np
 
 from cmdpax.arguments import as_factory
 from cmdpax.engine import Collected, Task, run_batch
-from cmdpax.errors import CmdpaxWarning, ParameterError
+from cmdpax.errors import CmdpaxWarning, InfeasibleError, ParameterError
 from cmdpax.experiments.folder import Folder
 from cmdpax.experiments.measures import accounts_of, curve_rows, final_rows
 from cmdpax.experiments.progress import Reporter, Stand, shown
@@ -104,7 +104,9 @@ def _prepare(folder: Folder, wanted: Specification, models: dict[str, Model]) ->
                 )
         known = before["cmdps"]
     for fingerprint, model in models.items():
-        folder.write_cmdp(model.cmdp)
+        if folder.write_cmdp(model.cmdp) and fingerprint in known:
+            path = folder.cmdp_path(fingerprint)
+            warnings.warn(f"{path} is damaged; it is written anew.", CmdpaxWarning, stacklevel=3)
         if fingerprint not in known:
             known[fingerprint] = _described(model)
     manifest = {
@@ -120,7 +122,10 @@ def _prepare(folder: Folder, wanted: Specification, models: dict[str, Model]) ->
 
 
 def _described(model: Model) -> dict[str, Any]:
-    solution = find_optimum(model.cmdp)
+    try:
+        solution = find_optimum(model.cmdp)
+    except InfeasibleError as error:
+        raise ParameterError(f"{model.name}: {error}") from None
     gap = solution.slater_gap
     return {
         "name": model.name,
@@ -224,5 +229,5 @@ def _reporting(progress: bool | Reporter) -> Iterator[Reporter]:
     elif not progress:
         yield lambda stand: None
     else:
-        with shown() as report:
-            yield report
+        with shown() as named:
+            yield named("sweep")

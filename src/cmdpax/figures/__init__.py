@@ -1,0 +1,14 @@
+"""Pictures: of a history, of iterates, and of sweeps."""
+
+from cmdpax.figures.histories import plot_history, plot_iterates
+from cmdpax.figures.style import require_picture, save_figure
+from cmdpax.figures.sweeps import KINDS, plot_sweep
+
+__all__ = [
+    "KINDS",
+    "plot_history",
+    "plot_iterates",
+    "plot_sweep",
+    "require_picture",
+    "save_figure",
+]

@@ -1,0 +1,182 @@
+"""Pictures of a sweep: algorithms against each other, each with its best configuration.
+
+Lines are means over runs, with Student's 95 % intervals; with several CMDPs both are over the
+CMDPs' means.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from cmdpax.errors import ParameterError, nearest_name
+from cmdpax.experiments.reading import Results
+from cmdpax.experiments.statistics import half_width
+from cmdpax.figures.style import OTHERS, REFERENCE, band, canvas, colour_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+KINDS = ("iterates", "regret", "multipliers")
+_PANEL = (3.1, 2.4)
+PANELS = {
+    "iterates": (
+        ("violation", "constraint violation"),
+        ("suboptimality", "suboptimality"),
+    ),
+    "regret": (
+        ("strong_constraints", "strong regret, constraint"),
+        ("strong_objective", "strong regret, objective"),
+        ("weak_constraints", "weak regret, constraint"),
+        ("weak_objective", "weak regret, objective"),
+    ),
+}
+
+
+class Line(NamedTuple):
+    """A configuration to draw."""
+
+    algorithm: str
+    configuration: str
+    label: str
+    colour: str
+
+
+def plot_sweep(
+    results: Results,
+    kind: str,
+    *,
+    algorithms: Sequence[str] | None = None,
+    cmdp: str | None = None,
+) -> "Figure":
+    """Draw a sweep.
+
+    Args:
+        results: of the sweep.
+        kind: "iterates" (violation and suboptimality of each episode), "regret" (strong and weak)
+            or "multipliers".
+        algorithms: those to draw; None draws all.
+        cmdp: the name or fingerprint of one CMDP; None takes all.
+    """
+    if kind not in KINDS:
+        raise ParameterError(f"unknown kind {kind!r} of picture; {nearest_name(kind, KINDS)}.")
+    chosen = pick_cmdps(results, cmdp)
+    lines = best_lines(results, algorithms)
+    if kind == "multipliers":
+        return _multipliers(results, lines, chosen)
+    panels = PANELS[kind]
+    figure, axes = canvas(1, len(panels), "episode", _PANEL)
+    for axis, (column, title) in zip(axes.flat, panels, strict=True):
+        draw_lines(axis, results, lines, column, chosen)
+        axis.set_title(title, fontsize=10)
+        if kind == "iterates" or column.startswith("weak"):
+            axis.axhline(0.0, color=REFERENCE, linewidth=0.6)
+    name_lines(figure, axes[0, 0])
+    return figure
+
+
+def pick_cmdps(results: Results, wanted: str | None) -> list[str]:
+    """Fingerprints of the CMDPs to draw."""
+    described = results.manifest["cmdps"]
+    if wanted is None:
+        return list(described)
+    found = [f for f, entry in described.items() if wanted == entry["name"] or f.startswith(wanted)]
+    if not found:
+        names = [entry["name"] for entry in described.values()]
+        raise ParameterError(
+            f"{results.path} has no CMDP {wanted!r}; {nearest_name(wanted, names)}."
+        )
+    return found[:1]
+
+
+def best_lines(results: Results, algorithms: Sequence[str] | None) -> list[Line]:
+    """Every algorithm with its best configuration, in a fixed order of colours."""
+    known = results.best().to_dicts()
+    names = [row["algorithm"] for row in known]
+    for name in algorithms or ():
+        if name not in names:
+            raise ParameterError(
+                f"{results.path} has no algorithm {name!r}; {nearest_name(name, names)}."
+            )
+    known.sort(key=lambda row: not row["algorithm"].startswith("vanilla"))  # baselines first
+    return [
+        Line(
+            row["algorithm"], row["configuration"], row["algorithm"], colour_of(row["algorithm"], i)
+        )
+        for i, row in enumerate(known)
+        if algorithms is None or row["algorithm"] in algorithms
+    ]
+
+
+def draw_lines(
+    axis: Any, results: Results, lines: Sequence[Line], column: str, cmdps: Sequence[str]
+) -> None:
+    """A column of the curves: mean and interval of each configuration."""
+    for line in lines:
+        episodes, values = curve(results, line.configuration, column, cmdps)
+        mean, half = values.mean(axis=0), half_width(values)
+        half = np.where(np.isfinite(half), half, 0.0)
+        style = "--" if line.algorithm.startswith("vanilla") and "strong" in column else "-"
+        around = (mean - half, mean + half)
+        band(axis, episodes, mean, around, color=line.colour, label=line.label, linestyle=style)
+
+
+def curve(
+    results: Results, configuration: str, column: str, cmdps: Sequence[str]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Episodes `[T]`, and values `[R, T]` of the runs on one CMDP, or `[N, T]` of CMDPs' means."""
+    import polars
+
+    rows = results.curves.filter(
+        (polars.col("configuration") == configuration) & polars.col("cmdp").is_in(list(cmdps))
+    )
+    unit = "cmdp" if len(cmdps) > 1 else "seed"
+    table = (
+        rows.group_by(unit, "episode")
+        .agg(polars.col(column).mean())
+        .sort(unit, "episode")
+        .collect()
+    )
+    episodes = table["episode"].unique().sort().to_numpy()
+    return episodes, table[column].to_numpy().reshape(-1, len(episodes))
+
+
+def _multipliers(results: Results, lines: Sequence[Line], cmdps: Sequence[str]) -> "Figure":
+    """λ of each constraint, on the first of the CMDPs; the optimum dashed."""
+    import polars
+
+    fingerprint = cmdps[0]
+    optimal = results.manifest["cmdps"][fingerprint]["multipliers"]
+    if not optimal:
+        raise ParameterError("the CMDP has no constraints, hence no multipliers to draw.")
+    figure, axes = canvas(1, len(optimal), "episode", _PANEL)
+    for constraint, axis in enumerate(axes.flat):
+        for line in lines:
+            table = (
+                results.curves.filter(
+                    (polars.col("configuration") == line.configuration)
+                    & (polars.col("cmdp") == fingerprint)
+                )
+                .select("seed", "episode", polars.col("multipliers").list.get(constraint))
+                .sort("seed", "episode")
+                .collect()
+            )
+            episodes = table["episode"].unique().sort().to_numpy()
+            values = table["multipliers"].to_numpy().reshape(-1, len(episodes))
+            half = np.nan_to_num(half_width(values), posinf=0.0)
+            mean = values.mean(axis=0)
+            around = (np.maximum(mean - half, 0.0), mean + half)  # multipliers are not negative
+            band(axis, episodes, mean, around, color=line.colour, label=line.label)
+        axis.axhline(optimal[constraint], color=OTHERS[-1], linestyle=":", linewidth=1.0)
+        axis.set_ylabel(f"multiplier {constraint}\n(dotted: optimal)", fontsize=9)
+    name_lines(figure, axes[0, 0])
+    return figure
+
+
+def name_lines(figure: "Figure", axis: Any) -> None:
+    """One legend for all panels, above them."""
+    handles, labels = axis.get_legend_handles_labels()
+    columns = min(len(labels), 1 if figure.get_figwidth() < 5 else 4)
+    figure.legend(
+        handles, labels, loc="outside upper center", ncols=columns, frameon=False, fontsize=8
+    )

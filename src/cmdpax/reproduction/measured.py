@@ -1,0 +1,89 @@
+"""Numbers out of the sweeps, CMDP by CMDP and seed by seed."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cmdpax.experiments.reading import SUMS, Results
+
+if TYPE_CHECKING:
+    import polars
+
+STRONG = SUMS["strong"]
+
+
+class Measured:
+    """A sweep over CMDPs of one size; CMDPs are known by their seeds."""
+
+    def __init__(self, results: Results, **sizes: int) -> None:
+        """Of a sweep, or of those of its CMDPs that have these sizes."""
+        self.results = results
+        self.num_episodes = int(results.manifest["specification"]["num_episodes"])
+        self.cmdps = {
+            str(entry["source"]["parameters"]["seed"]): fingerprint
+            for fingerprint, entry in results.manifest["cmdps"].items()
+            if sizes.items() <= entry["source"]["parameters"].items()
+        }
+
+    def rows(self, cmdp: str, algorithm: str, **chosen: float) -> "polars.DataFrame":
+        """The runs of one algorithm on one CMDP, by seed; `chosen` narrows them down."""
+        import polars
+
+        wanted = (polars.col("cmdp") == self.cmdps[cmdp]) & (polars.col("algorithm") == algorithm)
+        for name, value in chosen.items():
+            wanted &= polars.col(name) == value
+        return self.results.final.filter(wanted).sort("seed")
+
+    def best(self, cmdp: str, algorithm: str) -> "polars.DataFrame":
+        """Those of the configuration with the smallest sum of strong regrets on this CMDP."""
+        import polars
+
+        rows = self.rows(cmdp, algorithm)
+        scores = rows.group_by("configuration").agg(polars.sum_horizontal(*STRONG).mean())
+        name = scores.sort(scores.columns[1], "configuration")["configuration"][0]
+        return rows.filter(polars.col("configuration") == name)
+
+    def difference(
+        self, first: str, second: str, columns: tuple[str, ...]
+    ) -> dict[str, np.ndarray]:
+        """Best configurations, first minus second, seed by seed; columns are added up."""
+        return self.each(
+            lambda cmdp: (
+                total(self.best(cmdp, first), columns) - total(self.best(cmdp, second), columns)
+            )
+        )
+
+    def each(self, measure: Callable[..., np.ndarray], *arguments: Any) -> dict[str, np.ndarray]:
+        """A measure on every CMDP: of the CMDP, and of what else it takes."""
+        return {cmdp: measure(cmdp, *arguments) for cmdp in self.cmdps}
+
+    def curve(self, cmdp: str, algorithm: str, column: str, episodes: list[int]) -> np.ndarray:
+        """A column of the best configuration's curves at some episodes, `[R, T]`."""
+        import polars
+
+        runs = self.best(cmdp, algorithm)["run"].to_list()
+        picked = (
+            self.results.curves.filter(
+                polars.col("run").is_in(runs) & polars.col("episode").is_in(episodes)
+            )
+            .sort("seed", "episode")
+            .select(column)
+            .collect()
+        )
+        return picked[column].to_numpy().reshape(len(runs), len(episodes))
+
+
+def total(rows: "polars.DataFrame", columns: tuple[str, ...]) -> np.ndarray:
+    """The sum of some columns, a number per run."""
+    return np.asarray(rows.select(columns).to_numpy().sum(axis=1))
+
+
+def means(rows: "polars.DataFrame", columns: tuple[str, ...]) -> str:
+    """Their means, for a sentence."""
+    return " and ".join(f"{rows[column].to_numpy().mean():.4g}" for column in columns)
+
+
+def first_of(values: Mapping[str, Any]) -> str:
+    """The paper's CMDP comes first."""
+    return next(iter(values))

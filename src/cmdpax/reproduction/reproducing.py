@@ -1,0 +1,117 @@
+"""`reproduce`: run the paper's experiment, draw its figures, and say which claims hold."""
+
+import functools
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+
+from cmdpax.errors import ParameterError
+from cmdpax.experiments import Results, Stand, sweep
+from cmdpax.files import write_atomically
+from cmdpax.reproduction import claims
+from cmdpax.reproduction.compilation import compilation_time
+from cmdpax.reproduction.costs import seconds_per_episode
+from cmdpax.reproduction.experiment import DUAL, PRIMAL_DUAL, QUICK, Scale, specifications
+from cmdpax.reproduction.measured import Measured
+from cmdpax.reproduction.pictures import draw_figures
+from cmdpax.reproduction.tables import configuration_table, write_table
+from cmdpax.reproduction.theory import theory_claim
+from cmdpax.reproduction.verdict import Claim, as_markdown, as_record
+
+
+class Reproduction(NamedTuple):
+    """What came out.
+
+    Attributes:
+        sweeps: the results by name: "paper", "caps", "safety", "larger", "long", and "theory-SEED".
+        claims: each with its quantities and decisions.
+        figures: the pictures.
+        seconds: of everything.
+        compile_seconds: of them, compilation.
+    """
+
+    sweeps: dict[str, Results]
+    claims: list[Claim]
+    figures: list[Path]
+    seconds: float
+    compile_seconds: float
+
+
+def reproduce(
+    out: str | os.PathLike[str],
+    *,
+    quick: bool = False,
+    num_cmdps: int = 1,
+    theory: bool = False,
+    progress: Callable[[str], Callable[[Stand], None]] | None = None,
+) -> Reproduction:
+    """Run the paper's experiment into a folder; what is there already is not run again.
+
+    Args:
+        out: the folder.
+        quick: 1,000 episodes and two runs, for a first look.
+        num_cmdps: CMDPs of the family, the paper's first.
+        theory: also the theorem's parameters and the theory's bonuses, a million episodes.
+        progress: called with the name of each sweep, gives the function that it reports to.
+    """
+    if num_cmdps < 1:
+        raise ParameterError(f"num_cmdps is {num_cmdps}, it must be at least 1.")
+    start = time.perf_counter()
+    scale = (QUICK if quick else Scale())._replace(num_cmdps=num_cmdps)
+    folder = Path(out)
+    with compilation_time() as compiled:
+        sweeps = {
+            name: sweep(
+                specification, folder / name, progress=progress(name) if progress else False
+            )
+            for name, specification in specifications(scale).items()
+        }
+        costs = seconds_per_episode(sweeps["paper"], (PRIMAL_DUAL[1], DUAL[1]))
+        found = judge(sweeps, costs)
+        if theory:
+            claim, more = theory_claim(folder, sweeps["paper"], progress)
+            found.append(claim)
+            sweeps |= more
+    figures = draw_figures(sweeps, folder / "figures")
+    _write(folder, found, sweeps["paper"])
+    seconds = time.perf_counter() - start
+    return Reproduction(sweeps, found, figures, seconds, compiled.seconds)
+
+
+def judge(sweeps: dict[str, Results], costs: dict[str, np.ndarray]) -> list[Claim]:
+    """All claims, from the sweeps and the measured times per episode."""
+    paper, long = Measured(sweeps["paper"]), Measured(sweeps["long"])
+    return [
+        claims.strong_regrets(1, paper, PRIMAL_DUAL),
+        claims.strong_regrets(2, paper, DUAL),
+        claims.weak_regrets(paper),
+        claims.damped(paper),
+        claims.step_sizes(paper),
+        claims.persistent(long),
+        claims.caps(Measured(sweeps["caps"])),
+        claims.dual_alike(paper, costs),
+        claims.larger_sizes(claims.larger_of(sweeps["larger"])),
+        claims.strict_safety(Measured(sweeps["safety"])),
+        claims.fixed_bias(long),
+    ]
+
+
+def _write(folder: Path, found: list[Claim], paper: Results) -> None:
+    """verdict.md, verdict.json and configurations.csv."""
+    records: Any = [as_record(claim) for claim in found]
+    contents = {
+        "verdict.md": as_markdown(found) + "\n",
+        "verdict.json": json.dumps(records, indent=1, allow_nan=False, ensure_ascii=False) + "\n",
+    }
+    for name, text in contents.items():
+        write_atomically(folder / name, functools.partial(_put, text))
+    write_table(configuration_table(paper), folder / "configurations.csv")
+
+
+def _put(text: str, file: BinaryIO) -> None:
+    file.write(text.encode())

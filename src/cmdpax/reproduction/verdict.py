@@ -1,0 +1,139 @@
+"""A claim, what was measured for it, and whether it holds."""
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from cmdpax.experiments.statistics import Interval, interval
+
+Decision = Literal["holds", "fails", "undecided"]
+
+
+class Quantity(NamedTuple):
+    """Something measured, and on which side of a bound the claim wants it.
+
+    Attributes:
+        text: what it is.
+        values: one number per run, for every CMDP.
+        side: "below" or "above".
+        bound: the number that it is compared with.
+    """
+
+    text: str
+    values: Mapping[str, np.ndarray]
+    side: Literal["below", "above"]
+    bound: float = 0.0
+
+    def on(self, cmdp: str) -> Interval:
+        """Mean and interval over the runs on one CMDP."""
+        return interval(self.values[cmdp])
+
+    def over_family(self) -> Interval:
+        """Mean and interval over the CMDPs' means."""
+        return interval([values.mean() for values in self.values.values()])
+
+    def decide(self, found: Interval) -> Decision:
+        """By the 95 % interval: on the claimed side of the bound, on the other, or neither."""
+        low, high = found.low - self.bound, found.high - self.bound
+        if self.side == "above":
+            low, high = -high, -low
+        if high < 0 or (high == 0 and low == 0):
+            return "holds"
+        return "fails" if low > 0 else "undecided"
+
+    def num_held(self) -> int:
+        """On how many CMDPs it holds."""
+        return sum(self.decide(self.on(cmdp)) == "holds" for cmdp in self.values)
+
+
+class Claim(NamedTuple):
+    """A sentence of the paper, and the quantities that decide it.
+
+    Attributes:
+        number: as listed in the documentation.
+        sentence: the claim.
+        quantities: all must be on their side.
+        remark: what explains the outcome.
+    """
+
+    number: int
+    sentence: str
+    quantities: tuple[Quantity, ...]
+    remark: str = ""
+
+    def on(self, cmdp: str) -> Decision:
+        """Whether it holds on one CMDP."""
+        return _all([q.decide(q.on(cmdp)) for q in self.quantities])
+
+    def over_family(self) -> Decision:
+        """Whether it holds on average over the CMDPs."""
+        return _all([q.decide(q.over_family()) for q in self.quantities])
+
+    def num_held(self) -> int:
+        """On how many CMDPs all of it holds."""
+        return sum(self.on(cmdp) == "holds" for cmdp in self.quantities[0].values)
+
+
+def _all(decisions: list[Decision]) -> Decision:
+    if "fails" in decisions:
+        return "fails"
+    return "undecided" if "undecided" in decisions else "holds"
+
+
+def as_record(claim: Claim) -> dict[str, Any]:
+    """For `verdict.json`: the first CMDP, and the family."""
+    first = next(iter(claim.quantities[0].values))
+    return {
+        "number": claim.number,
+        "sentence": claim.sentence,
+        "first_cmdp": claim.on(first),
+        "family": claim.over_family(),
+        "cmdps": len(claim.quantities[0].values),
+        "cmdps_held": claim.num_held(),
+        "remark": claim.remark,
+        "quantities": [
+            {
+                "text": quantity.text,
+                "side": quantity.side,
+                "bound": quantity.bound,
+                "first_cmdp": _plain(quantity.on(first)),
+                "family": _plain(quantity.over_family()),
+                "cmdps_held": quantity.num_held(),
+            }
+            for quantity in claim.quantities
+        ],
+    }
+
+
+def _plain(found: Interval) -> dict[str, float | int | None]:
+    half = found.half if np.isfinite(found.half) else None
+    return {"mean": found.mean, "half": half, "runs_or_cmdps": found.size}
+
+
+def as_markdown(claims: list[Claim]) -> str:
+    """The verdict for people."""
+    first = next(iter(claims[0].quantities[0].values))
+    count = len(claims[0].quantities[0].values)
+    lines = ["# Verdict", ""]
+    for claim in claims:
+        outcome = claim.on(first)
+        family = ""
+        if count > 1:
+            family = (
+                f"; over {count} CMDPs **{claim.over_family()}**, "
+                f"on {claim.num_held()} of them one by one"
+            )
+        lines += [f"## {claim.number}. {claim.sentence}", "", f"**{outcome}**{family}", ""]
+        header = "| measured | claimed | first CMDP |"
+        rule = "|---|---|---|"
+        if count > 1:
+            header, rule = header + f" {count} CMDPs | holds on |", rule + "---|---|"
+        lines += [header, rule]
+        for quantity in claim.quantities:
+            row = f"| {quantity.text} | {quantity.side} {quantity.bound:g} | {quantity.on(first)} |"
+            if count > 1:
+                row += f" {quantity.over_family()} | {quantity.num_held()} |"
+            lines.append(row)
+        lines += ["", *([claim.remark, ""] if claim.remark else [])]
+    return "\n".join(lines)

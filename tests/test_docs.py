@@ -22,6 +22,7 @@ from types import ModuleType
 import pytest
 
 import cmdpax
+import cmdpax.figures
 import cmdpax.learners
 from cmdpax.cli import main
 from cmdpax.cli.output import results
@@ -32,7 +33,8 @@ PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md"]
 _FENCE = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _EXIT_CODE = re.compile(r"# exit code (\d+)$")
 _MEASURED = re.compile(  # differs between machines
-    r'((?:seconds|columns)"?\W+|episodes in |included \()[\d.,]+(?:e-\d+)?'
+    r'((?:seconds|columns|time, about|of it compilation)"?\W+|episodes in |included \(|'
+    r"runs done, |runs in \w+, )[\d.,]+(?:e-\d+)?"
 )
 _HEX = r"(?<![\w.])[0-9a-f]{12,}\b"  # a fingerprint or a part of one, no decimals
 _TOKEN = re.compile(_HEX + r"|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?|[A-Za-z_]+|[^\w\s]")
@@ -83,7 +85,8 @@ def test_console_examples(page, monkeypatch, capsys):
             printed = capsys.readouterr()
             assert (stopped.value.code or 0) == int(announced[1] if announced else 0), printed.err
             both = (printed.err + printed.out, printed.out + printed.err)
-            near = 1e-3 if command.startswith("cmdpax learn") else 1e-8
+            learned = command.split()[1] in ("learn", "sweep", "compare")
+            near = 1e-3 if learned else 1e-8
             assert not expected.strip() or any(agree(expected, text, near) for text in both), (
                 f"$ {command}\nexpected:\n{expected}\ngot:\n{both[0]}"
             )
@@ -108,7 +111,8 @@ def test_the_api_page_has_every_public_name():
     told = re.findall(r"^::: (\S+)", (ROOT / "docs" / "api.md").read_text(), re.MULTILINE)
     modules = {"cmdpax": cmdpax, "cmdpax.environments": cmdpax.environments}
     public = {f"{path}.{name}" for path, module in modules.items() for name in module.__all__}
-    for module in (cmdpax.parameters, cmdpax.schedules, cmdpax.learners):  # documented by name
+    documented_by_name = (cmdpax.parameters, cmdpax.schedules, cmdpax.learners, cmdpax.figures)
+    for module in documented_by_name:
         public |= {name for name in told if name.startswith(f"{module.__name__}.")}
     submodules = {"cmdpax.environments", "cmdpax.parameters", "cmdpax.schedules"}
     assert sorted(told) == sorted(public - submodules - {"cmdpax.__version__"})

@@ -12,7 +12,7 @@ import cmdpax
 from checks import assert_numpy_doubles
 from cmdpax.engine import Configuration, cast
 from cmdpax.hyperparameters import hyperparameters
-from cmdpax.learners import Knowledge, Learner
+from cmdpax.learners import Knowledge, Learner, factory_of
 from cmdpax.learning import learn_batch
 from cmdpax.options import Options
 from cmdpax.simulation import Design, make_learner
@@ -393,6 +393,35 @@ class TestKnowledge:
             np.testing.assert_array_equal(found.policies[:21], expected.policies[:21])
             np.testing.assert_array_equal(found.multipliers[:21], expected.multipliers[:21])
             assert np.abs(found.policies[22:] - expected.policies[22:]).max() > 1e-6
+
+
+def own_factory(knowledge: Knowledge, chosen: Any) -> Learner:
+    return factory_of(ALGORITHM)(knowledge, chosen)
+
+
+NOT_A_FACTORY = 3
+
+
+class TestAddresses:
+    def test_a_factory_by_its_address(self):
+        found = learn(algorithm=f"{__name__}:own_factory", regularization=0.02)
+        assert_same_accounts(found, learn())
+        assert found.manifest["algorithm"] == f"{__name__}:own_factory"
+        assert_same_accounts(cmdpax.repeat(model(2), found.manifest), found)
+
+    @pytest.mark.parametrize(
+        ("address", "sentence"),
+        [
+            ("nowhere:factory", "'nowhere:factory' cannot be imported (No module named 'nowhere')"),
+            (f"{__name__}:absent", "put its module on PYTHONPATH."),
+            (":factory", "cannot be imported"),
+            ("math:", "cannot be imported"),
+            (f"{__name__}:NOT_A_FACTORY", "is not a factory but 3."),
+        ],
+    )
+    def test_bad_addresses(self, address: str, sentence: str):
+        with pytest.raises(cmdpax.ParameterError, match=re.escape(sentence)):
+            learn(algorithm=address)
 
 
 class TestWarnings:

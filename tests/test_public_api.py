@@ -20,7 +20,11 @@ PROMISED = {
     "solve": ["cmdp", "method"],
     "solve_regularized": ["cmdp", "regularization", "max_multiplier"],
     "from_costs": ["transitions", "rewards", "costs", "limits", "initial", "horizon"],
+    "sweep": ["specification", "out"],
+    "results": ["path"],
 }
+LATER = dict(cmdpax._LATER)
+"""Names that are imported when they are first used, and from where."""
 
 
 def run_python(script: str, folder: Path) -> str:
@@ -40,8 +44,39 @@ def test_all_is_complete() -> None:  # its order is the linter's business
         "environments",
         "parameters",
         "schedules",
+        *LATER,
     }
+    public -= {"TYPE_CHECKING", "Any", "importlib"}  # what `__init__` itself uses
     assert public == set(cmdpax.__all__)
+
+
+@pytest.mark.parametrize("name", LATER)
+def test_larger_parts_are_there_when_asked_for(name: str) -> None:
+    assert getattr(cmdpax, name) is getattr(importlib.import_module(LATER[name]), name)
+    assert name not in vars(cmdpax)
+
+
+def test_what_is_imported_later() -> None:
+    assert set(LATER) >= {"Results", "Specification", "results", "sweep"}
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="module 'cmdpax' has no attribute 'sweeps'"):
+        cmdpax.sweeps  # noqa: B018
+
+
+def test_a_missing_package_is_named(tmp_path: Path) -> None:
+    script = """
+import sys
+sys.modules["pydantic"] = None
+import cmdpax
+try:
+    cmdpax.sweep
+except cmdpax.MissingPackageError as error:
+    print(error)
+"""
+    expected = "cmdpax.sweep needs the package pydantic; run `pip install pydantic`."
+    assert run_python(script, tmp_path) == expected
 
 
 @pytest.mark.parametrize("name", PROMISED)
@@ -102,7 +137,8 @@ import jax, jaxtyping, numpy
 before = set(sys.modules)
 import cmdpax
 new = {name.partition(".")[0] for name in set(sys.modules) - before}
-print(*sorted(new & {"scipy", "highspy", "typer", "rich", "click", "pandas", "matplotlib"}))
+heavy = {"scipy", "highspy", "typer", "rich", "click", "pandas", "matplotlib"}
+print(*sorted(new & (heavy | {"polars", "pydantic", "pydantic_core"})))
 """
     assert run_python(script, tmp_path) == ""
 

@@ -26,6 +26,34 @@ def test_powers_of_the_episode(schedule: schedules.Schedule, expected: list[floa
     np.testing.assert_allclose(schedules.values(schedule, [1, 4, 100]), expected)
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0.3*k^-0.2", schedules.power(0.3, 0.2)),
+        (" 0.3 * (k + 10) ^ -0.2 ", schedules.power(0.3, 0.2, 10)),
+        ("3*(k-.5)^-1", schedules.power(3.0, 1.0, -0.5)),
+        ("1e-3*k^+2e-1", schedules.power(1e-3, -0.2)),
+        ("2.*k^0", schedules.power(2.0, 0.0)),
+    ],
+)
+def test_written_schedules(text: str, expected: schedules.Schedule) -> None:
+    assert schedules.parse_schedule("step_size", text) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["", "big", "0.3", "k^-0.2", "-0.3*k^-0.2", "0.3*k**-0.2", "0.3*k^-0.2 + 1", "0.3*K^1"]
+)
+def test_what_is_no_written_schedule(text: str) -> None:
+    sentence = f"margin is {text!r}, it must be a number or a schedule such as 0.3*k^-0.2 or"
+    with pytest.raises(cmdpax.ParameterError, match=re.escape(sentence)):
+        schedules.parse_schedule("margin", text)
+
+
+def test_a_written_offset_must_leave_the_first_episode() -> None:
+    with pytest.raises(cmdpax.ParameterError, match="it must exceed -1"):
+        schedules.parse_schedule("step_size", "0.3*(k-1)^-0.2")
+
+
 @pytest.mark.usefixtures("double_precision")
 @pytest.mark.parametrize("offset", [0.0, 7.5])
 def test_jitted_code_sees_the_same_numbers(offset: float) -> None:

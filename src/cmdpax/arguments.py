@@ -39,7 +39,7 @@ def as_optimism(optimism: str | Optimism, num_episodes: int) -> Optimism:
 
 def as_regularization(algorithm: Algorithm, given: Scheduled | None) -> Scheduled:
     """τ: the default of the algorithm, or what was given, if the algorithm takes it."""
-    name = algorithm if isinstance(algorithm, str) else ""
+    name = algorithm if isinstance(algorithm, str) and ":" not in algorithm else ""
     if given is None:
         return DEFAULT_REGULARIZATION if name.startswith("regularized") else 0.0
     initial = given.initial if isinstance(given, Schedule) else given

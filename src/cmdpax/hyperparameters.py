@@ -19,8 +19,11 @@ def hyperparameters(
     num_episodes: int,
 ) -> Hyperparameters:
     """Check η > 0, τ ≥ 0, λ_max > 0 and ητ ≤ 1 at every k; numbers become schedules."""
-    cap = as_schedule("max_multiplier", max_multiplier)
-    if not is_constant(cap) or cap.initial <= 0:
+    try:
+        cap = as_schedule("max_multiplier", max_multiplier)
+    except ParameterError:
+        cap = None
+    if cap is None or not is_constant(cap) or cap.initial <= 0:
         raise ParameterError(f"max_multiplier is {max_multiplier}, it must be a positive number.")
     result = Hyperparameters(
         as_schedule("step_size", step_size),

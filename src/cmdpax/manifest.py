@@ -40,7 +40,7 @@ def write_manifest(
         "optimal_multipliers": solution.multipliers.tolist(),
         "runs": [describe(configuration) for configuration in configurations],
         "versions": versions(),
-        "device": jax.devices()[0].device_kind,
+        "device": device(),
     }
 
 
@@ -52,6 +52,11 @@ def versions() -> dict[str, str]:
         "numpy": np.__version__,
         "python": platform.python_version(),
     }
+
+
+def device() -> str:
+    """What the numbers were computed on."""
+    return str(jax.devices()[0].device_kind)
 
 
 def describe(configuration: Configuration) -> dict[str, Any]:

@@ -26,6 +26,13 @@ class Schedule(NamedTuple):
     exponent: Any
     offset: Any
 
+    def __str__(self) -> str:
+        """As `parse_schedule` reads it: 0.1, 0.3*k^-0.2, 0.3*(k+10)^-0.2."""
+        initial, exponent, offset = self
+        if exponent == 0:
+            return f"{initial:g}"
+        return f"{initial:g}*{f'(k{offset:+g})' if offset else 'k'}^{-exponent:g}"
+
 
 Scheduled: TypeAlias = float | int | Schedule
 """A number, or a schedule."""

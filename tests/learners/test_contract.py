@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cmdpax
-from cmdpax.engine import Configuration, cast, stack_runs
+from cmdpax.engine import Collected, Configuration, Task, cast, run_batch, stack_runs
 from cmdpax.estimation import Trajectory
 from cmdpax.hyperparameters import hyperparameters
 from cmdpax.learners import Hyperparameters, Info, Knowledge, Learner, factory_of
@@ -196,6 +196,32 @@ def test_vmapped_over_seeds_and_over_stacked_models(algorithm: str) -> None:
             entries.values[:NUM_EPISODES, index, 0], accounts.value, rtol=0, atol=1e-12
         )
         np.testing.assert_allclose(sums.unsafe[index] / NUM_EPISODES, accounts.unsafe)
+
+
+def run_together(
+    algorithm: str, cmdps: list[cmdpax.CMDP], configurations: list[Configuration], stacked: bool
+) -> Collected:
+    design = design_of(algorithm, stacked=stacked)._replace(keep_log=False)
+    optima = [cmdpax.solve(cmdp).value for cmdp in cmdps]
+    recorded = np.array([3, NUM_EPISODES])
+    task = Task(design, cmdps, optima, recorded, NUM_EPISODES, (0.0, 0.05))
+    return run_batch(task, configurations, None, lambda done, total: None)
+
+
+def test_a_batch_of_several_models_is_its_single_runs(algorithm: str) -> None:
+    """Groups and their padding included: five runs are not a multiple of two threads."""
+    cmdps = [model(2, seed=seed) for seed in (1, 2, 3, 1, 2)]
+    configurations = [
+        Configuration(seed, chosen_for(algorithm, step_size=0.3 + 0.1 * seed), profile)
+        for seed, profile in enumerate([cmdpax.Optimism.empirical(0.1 * i) for i in range(5)])
+    ]
+    together = run_together(algorithm, cmdps, configurations, stacked=True)
+    assert together.policy.shape == (5, 3, 3, 2)
+    for index, cmdp in enumerate(cmdps):
+        alone = run_together(algorithm, [cmdp], [configurations[index]], stacked=False)
+        found = jax.tree.map(lambda array, i=index: array[i : i + 1], together)
+        assert_trees_close(found, alone, 1e-9)
+    assert np.ptp(together.policy, axis=0).max() > 1e-3
 
 
 def test_one_program_serves_every_k_seed_and_number(algorithm: str) -> None:

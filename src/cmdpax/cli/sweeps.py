@@ -8,6 +8,7 @@ import typer
 
 from cmdpax.cli.output import messages, print_json, results, table
 from cmdpax.cli.warned import caught
+from cmdpax.schedules import Schedule
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A folder that `sweep` wrote.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
@@ -118,11 +119,7 @@ def best_table(title: str, best: Any) -> Any:
 
 def schedule_text(row: dict[str, Any], name: str) -> str:
     """0.1, or 0.3*(k+10)^-0.2."""
-    initial, exponent = row[name], row[f"{name}_exponent"]
-    offset = row[f"{name}_offset"]
-    if exponent == 0:
-        return f"{initial:g}"
-    return f"{initial:g}*{f'(k{offset:+g})' if offset else 'k'}^{-exponent:g}"
+    return str(Schedule(row[name], row[f"{name}_exponent"], row[f"{name}_offset"]))
 
 
 def _print_estimate(found: Any, as_json: bool) -> None:

@@ -10,7 +10,7 @@ import jax
 from cmdpax.experiments.folder import Folder
 from cmdpax.experiments.runs import Batch, Model, make_batches, make_models, make_runs
 from cmdpax.experiments.specification import Specification, read_specification
-from cmdpax.experiments.sweeping import run_one
+from cmdpax.experiments.sweeping import run_one, stored_manifest
 
 _TRIAL_EPISODES = 300
 _NUMBERS_PER_ROW = 9  # of `curves`, besides two per constraint
@@ -48,7 +48,7 @@ def estimate(
     models = make_models(wanted)
     runs = make_runs(wanted, models)
     done: set[str] = set()
-    if out is not None and Folder(out).manifest_path.exists():
+    if out is not None and stored_manifest(Folder(out), wanted) is not None:
         done = {run for part in Folder(out).parts().values() for run in part}
     missing = [run for run in runs if run.identity not in done]
     batches = make_batches(missing, models, wanted)
@@ -81,8 +81,9 @@ def _durations(
     rates: dict[Any, float] = {}  # seconds per run and episode
     running = compiling = 0.0
     for batch in batches:
-        shapes = [leaf.shape for leaf in jax.tree.leaves(models[batch.runs[0].fingerprint].cmdp)]
-        kind = (batch.algorithm, str(shapes), len(batch.runs))
+        cmdp, optimism = models[batch.runs[0].fingerprint].cmdp, batch.runs[0].configuration[2]
+        shapes = [leaf.shape for leaf in jax.tree.leaves(cmdp)]
+        kind = (batch.algorithm, optimism.rewards, cmdp.horizon, str(shapes), len(batch.runs))
         if kind not in rates:
             took = []
             for _ in range(2):

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from cmdpax.errors import FileError
 from cmdpax.experiments.runs import batch_name
 from cmdpax.files import load, save, write_atomically
+from cmdpax.manifest import device, versions
 from cmdpax.model import CMDP
 
 if TYPE_CHECKING:
@@ -85,8 +86,9 @@ class Folder:
     def _sweep_away(self) -> None:
         """Remove what a killed process left: files that were being written, tables of no part."""
         for folder in (self.path, *(self.path / name for name in _FOLDERS)):
-            for leftover in folder.glob(".*.*"):
-                leftover.unlink(missing_ok=True)
+            for ending in ("json", "npz", "parquet"):
+                for leftover in folder.glob(f".*.{ending}.*"):
+                    leftover.unlink(missing_ok=True)
         for table in TABLES:
             for file in (self.path / table).glob("*.parquet"):
                 if not (self.path / "parts" / f"{file.stem}.json").exists():
@@ -114,7 +116,12 @@ class Folder:
             path = self.table_path(name, batch)
             write_atomically(path, frame.write_parquet)
             checksums[name] = _checksum(path)
-        entry = {"runs": tables["final"]["run"].to_list(), "checksums": checksums}
+        entry = {
+            "runs": tables["final"]["run"].to_list(),
+            "checksums": checksums,
+            "versions": versions(),
+            "device": device(),
+        }
         text = json.dumps(entry) + "\n"
         write_atomically(
             self.path / "parts" / f"{batch}.json", lambda file: _write(file, text.encode())

@@ -16,6 +16,16 @@ from cmdpax.model import CMDP
 if TYPE_CHECKING:
     import polars
 
+_ORDER = (
+    "algorithm",
+    "step_size",
+    "regularization",
+    "max_multiplier",
+    "margin",
+    "configuration",
+    "cmdp_name",
+    "seed",
+)
 SUMS = {
     "strong": ("strong_objective", "strong_constraints"),
     "weak": ("weak_objective", "weak_constraints"),
@@ -69,14 +79,14 @@ class Results:
         self._batches = list(self._folder.parts())
         frames = [polars.read_parquet(self._folder.table_path("final", b)) for b in self._batches]
         self.final: polars.DataFrame = (
-            polars.concat(frames).sort("algorithm", "configuration", "cmdp_name", "seed")
-            if frames
-            else polars.DataFrame({"run": []})
+            polars.concat(frames).sort(*_ORDER) if frames else polars.DataFrame({"run": []})
         )
 
     def __repr__(self) -> str:
         """The folder, and what is in it."""
-        return f"Results({str(self.path)!r}: {len(self.final)} runs, {len(self.cmdps)} CMDPs)"
+        several = "s" if len(self.cmdps) != 1 else ""
+        count = f"{len(self.final)} runs, {len(self.cmdps)} CMDP{several}"
+        return f"Results({str(self.path)!r}: {count})"
 
     @property
     def curves(self) -> "polars.LazyFrame":

@@ -80,7 +80,8 @@ def _models(
         chosen = dict(zip(grid, values, strict=True))
         listed = ", ".join(f"{name}={value}" for name, value in chosen.items())
         source = {"environment": environment, "parameters": chosen}
-        yield Model(f"{environment}({listed})", source, environments.make(environment, **chosen))
+        name = f"{environment}({listed})" if listed else environment
+        yield Model(name, source, environments.make(environment, **chosen))
 
 
 # -------------------------------------------------------------------------------------------- runs

@@ -273,7 +273,8 @@ def _sentence(error: ValidationError) -> str:
     if first["type"] == "missing":
         return f"{place} is missing."
     if "error" in first.get("ctx", {}):  # one of our own sentences
-        return f"{place + ': ' if place else ''}{first['ctx']['error']}"
+        sentence = str(first["ctx"]["error"])
+        return sentence if sentence.startswith(place) else f"{place}: {sentence}"
     message = first["msg"].rstrip(".")
     return f"{place} is {first['input']!r}: {message[0].lower()}{message[1:]}."
 

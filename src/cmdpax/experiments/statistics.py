@@ -56,9 +56,11 @@ class Comparison(NamedTuple):
     """Two algorithms, each with its best configuration, on the same CMDPs and seeds.
 
     Attributes:
-        first, second: the algorithms.
+        first: one algorithm.
+        second: the other.
         measure: what is compared; less is better for regrets.
-        first_mean, second_mean: over all pairs.
+        first_mean: over all pairs.
+        second_mean: over all pairs.
         difference: first minus second, with its interval.
         ratio: of the means.
         pairs: how many.

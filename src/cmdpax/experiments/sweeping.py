@@ -11,7 +11,7 @@ import numpy as np
 
 from cmdpax.arguments import as_factory
 from cmdpax.engine import Collected, Task, run_batch
-from cmdpax.errors import CmdpaxWarning, InfeasibleError, ParameterError
+from cmdpax.errors import CmdpaxWarning, FileError, InfeasibleError, ParameterError
 from cmdpax.experiments.folder import Folder
 from cmdpax.experiments.measures import accounts_of, curve_rows, final_rows
 from cmdpax.experiments.progress import Reporter, Stand, shown
@@ -27,7 +27,7 @@ from cmdpax.experiments.runs import (
 )
 from cmdpax.experiments.specification import Specification, read_specification
 from cmdpax.learning import find_optimum
-from cmdpax.manifest import versions
+from cmdpax.manifest import device, versions
 from cmdpax.simulation import Design
 
 FORMAT = 1
@@ -66,9 +66,15 @@ def sweep(
     folder = Folder(out)
     models = make_models(wanted)
     runs = make_runs(wanted, models)
+    before = stored_manifest(folder, wanted)
+    described = _described(models, before["cmdps"] if before else {})
+    optima = {fingerprint: described[fingerprint]["optimum"] for fingerprint in models}
     with folder.locked(), _reporting(progress) as report:
-        optima = _prepare(folder, wanted, models)
         missing = _missing(folder, runs)
+        _write_models(folder, models, before)
+        manifest = _manifest(wanted, described)
+        if before is None or before["cmdps"] != described or (missing and before != manifest):
+            folder.write_manifest(manifest)
         ready = len(runs) - len(missing)
         capped = 0
         for batch in make_batches(missing, models, wanted):
@@ -89,59 +95,73 @@ def sweep(
     return results(out)
 
 
-def _prepare(folder: Folder, wanted: Specification, models: dict[str, Model]) -> dict[str, float]:
-    """The manifest and the CMDPs; returns the optima."""
+def stored_manifest(folder: Folder, wanted: Specification) -> dict[str, Any] | None:
+    """The manifest that is there, if any; what all runs share must be as it says."""
+    if not folder.manifest_path.exists():
+        return None
+    before = folder.read_manifest()
+    if before.get("format", FORMAT) > FORMAT:
+        raise FileError(
+            f"{folder.path} was written by a newer cmdpax (format {before['format']}); upgrade."
+        )
     content = wanted.model_dump(mode="json")
-    known: dict[str, Any] = {}
-    if folder.manifest_path.exists():
-        before = folder.read_manifest()
-        for name in SHARED:
-            old, new = before["specification"].get(name), content[name]
-            if old != new:
-                raise ParameterError(
-                    f"{folder.path} holds runs with {name} = {old}, the specification has {new}; "
-                    "use another folder."
-                )
-        known = before["cmdps"]
+    for name in SHARED:
+        old, new = before["specification"].get(name), content[name]
+        if old != new:
+            raise ParameterError(
+                f"{folder.path} holds runs with {name} = {old}, the specification has {new}; "
+                "use another folder."
+            )
+    return before
+
+
+def _manifest(wanted: Specification, described: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "specification": wanted.model_dump(mode="json"),
+        "cmdps": described,
+        "versions": versions(),
+        "device": device(),
+    }
+
+
+def _write_models(folder: Folder, models: dict[str, Model], before: dict[str, Any] | None) -> None:
     for fingerprint, model in models.items():
-        if folder.write_cmdp(model.cmdp) and fingerprint in known:
+        if folder.write_cmdp(model.cmdp) and before and fingerprint in before["cmdps"]:
             path = folder.cmdp_path(fingerprint)
             warnings.warn(f"{path} is damaged; it is written anew.", CmdpaxWarning, stacklevel=3)
-        if fingerprint not in known:
-            known[fingerprint] = _described(model)
-    manifest = {
-        "format": FORMAT,
-        "specification": content,
-        "cmdps": known,
-        "versions": versions(),
-        "device": jax.devices()[0].device_kind,
-    }
-    if not folder.manifest_path.exists() or folder.read_manifest() != manifest:
-        folder.write_manifest(manifest)
-    return {fingerprint: known[fingerprint]["optimum"] for fingerprint in models}
 
 
-def _described(model: Model) -> dict[str, Any]:
-    try:
-        solution = find_optimum(model.cmdp)
-    except InfeasibleError as error:
-        raise ParameterError(f"{model.name}: {error}") from None
-    gap = solution.slater_gap
-    return {
-        "name": model.name,
-        "source": model.source,
-        "sizes": model.cmdp.sizes._asdict(),
-        "optimum": solution.value,
-        "multipliers": solution.multipliers.tolist(),
-        "slater_gap": None if gap is None else float(gap),
-    }
+def _described(models: dict[str, Model], known: dict[str, Any]) -> dict[str, Any]:
+    """The CMDPs by fingerprint: where they come from, and their optima."""
+    described = dict(known)
+    for fingerprint, model in models.items():
+        if fingerprint in described:
+            continue
+        try:
+            solution = find_optimum(model.cmdp)
+        except InfeasibleError as error:
+            raise ParameterError(f"{model.name}: {error}") from None
+        gap = solution.slater_gap
+        described[fingerprint] = {
+            "name": model.name,
+            "source": model.source,
+            "sizes": model.cmdp.sizes._asdict(),
+            "optimum": solution.value,
+            "multipliers": solution.multipliers.tolist(),
+            "slater_gap": None if gap is None else float(gap),
+        }
+    return described
 
 
 def _missing(folder: Folder, runs: Sequence[Run]) -> list[Run]:
     """The runs that no whole batch of the folder has."""
     for damaged in folder.drop_damaged():
         warnings.warn(
-            f"{damaged} is damaged; its runs are computed again.", CmdpaxWarning, stacklevel=3
+            f"{damaged} is damaged; those of its runs that the specification asks for are "
+            "computed again.",
+            CmdpaxWarning,
+            stacklevel=3,
         )
     done = {run for batch in folder.parts().values() for run in batch}
     return [run for run in runs if run.identity not in done]

@@ -61,7 +61,9 @@ def plot_sweep(
     if kind not in KINDS:
         raise ParameterError(f"unknown kind {kind!r} of picture; {nearest_name(kind, KINDS)}.")
     chosen = pick_cmdps(results, cmdp)
-    lines = best_lines(results, algorithms)
+    lines = [line for line in best_lines(results, algorithms) if _ran_on(results, line, chosen)]
+    if not lines:
+        raise ParameterError(f"{results.path} has no runs of these algorithms on this CMDP.")
     if kind == "multipliers":
         return _multipliers(results, lines, chosen)
     panels = PANELS[kind]
@@ -73,6 +75,14 @@ def plot_sweep(
             axis.axhline(0.0, color=REFERENCE, linewidth=0.6)
     name_lines(figure, axes[0, 0])
     return figure
+
+
+def _ran_on(results: Results, line: Line, cmdps: Sequence[str]) -> bool:
+    """A folder may have been extended by other CMDPs for other algorithms."""
+    import polars
+
+    mine = results.final.filter(polars.col("configuration") == line.configuration)
+    return not set(cmdps).isdisjoint(mine["cmdp"])
 
 
 def pick_cmdps(results: Results, wanted: str | None) -> list[str]:
@@ -145,7 +155,8 @@ def _multipliers(results: Results, lines: Sequence[Line], cmdps: Sequence[str]) 
     """λ of each constraint, on the first of the CMDPs; the optimum dashed."""
     import polars
 
-    fingerprint = cmdps[0]
+    fingerprint = next(cmdp for cmdp in cmdps if _ran_on(results, lines[0], [cmdp]))
+    lines = [line for line in lines if _ran_on(results, line, [fingerprint])]
     optimal = results.manifest["cmdps"][fingerprint]["multipliers"]
     if not optimal:
         raise ParameterError("the CMDP has no constraints, hence no multipliers to draw.")

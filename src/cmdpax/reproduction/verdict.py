@@ -107,8 +107,8 @@ def as_record(claim: Claim) -> dict[str, Any]:
 
 
 def _plain(found: Interval) -> dict[str, float | int | None]:
-    half = found.half if np.isfinite(found.half) else None
-    return {"mean": found.mean, "half": half, "runs_or_cmdps": found.size}
+    mean, half = (number if np.isfinite(number) else None for number in found[:2])
+    return {"mean": mean, "half": half, "size": found.size}
 
 
 def as_markdown(claims: list[Claim]) -> str:

@@ -1,0 +1,59 @@
+"""What several tests of sweeps share: a small specification, and what a folder holds."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars
+
+import cmdpax
+
+SMALL = {"num_states": 3, "num_actions": 2, "horizon": 3}
+"""Parameters of "random" whose shapes several tests compile."""
+
+
+def specification(**changes: Any) -> dict[str, Any]:
+    """Two CMDPs of one shape, two step sizes, two seeds: eight runs in one stacked batch."""
+    plain: dict[str, Any] = {
+        "num_episodes": 30,
+        "seeds": 2,
+        "cmdps": [{"environment": "random", "parameters": SMALL | {"seed": [1, 2]}}],
+        "algorithms": [{"name": "regularized-primal-dual", "step_size": [0.2, 0.4]}],
+        "record": 5,
+    }
+    return plain | changes
+
+
+def contents(folder: Path) -> dict[str, tuple[int, bytes]]:
+    """All files of a folder: when they were written, and what is in them."""
+    return {
+        str(path.relative_to(folder)): (path.stat().st_mtime_ns, path.read_bytes())
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def assert_same_results(
+    found: cmdpax.Results, expected: cmdpax.Results, tolerance: float = 1e-9
+) -> None:
+    """The same runs with the same numbers, in whatever batches."""
+    assert_same_frames(found.final.sort("run"), expected.final.sort("run"), tolerance)
+    curves = [one.curves.collect().sort("run", "episode") for one in (found, expected)]
+    assert_same_frames(curves[0], curves[1], tolerance)
+
+
+def assert_same_frames(
+    found: polars.DataFrame, expected: polars.DataFrame, tolerance: float
+) -> None:
+    """The same columns; floating numbers, alone or in lists, up to a tolerance."""
+    assert found.schema == expected.schema
+    assert len(found) == len(expected)
+    for name, kind in expected.schema.items():
+        if isinstance(kind, polars.List):
+            one, other = (frame[name].explode().to_numpy() for frame in (found, expected))
+        else:
+            one, other = found[name].to_numpy(), expected[name].to_numpy()
+        if kind.is_float() or isinstance(kind, polars.List):
+            np.testing.assert_allclose(one, other, rtol=0, atol=tolerance, err_msg=name)
+        else:
+            assert found[name].to_list() == expected[name].to_list(), name

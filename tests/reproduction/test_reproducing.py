@@ -95,6 +95,8 @@ def test_every_configuration_is_in_the_table(made: Made) -> None:
         & (polars.col("regularization") == row["regularization"])
     )
     assert len(runs) == row["runs"] == 4
+    text = (folder / "configurations.md").read_text(encoding="utf-8")
+    assert text.count(f"| {row['algorithm']} |") == 6
     assert row["weak_objective"] == pytest.approx(runs["weak_objective"].to_numpy().mean())
 
 

@@ -34,7 +34,7 @@ def reproduce(
         found = run(out, quick=quick, num_cmdps=cmdps, theory=theory, progress=named)
     results.print(best_table("Best configurations by strong regret", found.sweeps["paper"].best()))
     results.print(_verdict(found.claims))
-    for path in (out / "verdict.md", out / "configurations.csv", out / "figures"):
+    for path in (out / "verdict.md", out / "configurations.md", out / "figures"):
         messages.print(f"wrote {path}", markup=False)
     messages.print(
         f"{found.seconds:.0f} s in all, of which compilation {found.compile_seconds:.0f} s",

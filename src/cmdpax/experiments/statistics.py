@@ -30,6 +30,8 @@ class Interval(NamedTuple):
 
     def __str__(self) -> str:
         """For people: 12.3 ± 0.4."""
+        if np.isnan(self.mean):
+            return "not defined"
         if not np.isfinite(self.half):
             return f"{self.mean:.4g}"
         return f"{self.mean:.4g} ± {self.half:.2g}"

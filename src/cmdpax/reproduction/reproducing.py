@@ -19,7 +19,7 @@ from cmdpax.reproduction.costs import seconds_per_episode
 from cmdpax.reproduction.experiment import DUAL, PRIMAL_DUAL, QUICK, Scale, specifications
 from cmdpax.reproduction.measured import Measured
 from cmdpax.reproduction.pictures import draw_figures
-from cmdpax.reproduction.tables import configuration_table, write_table
+from cmdpax.reproduction.tables import configuration_table, table_as_markdown, write_table
 from cmdpax.reproduction.theory import theory_claim
 from cmdpax.reproduction.verdict import Claim, as_markdown, as_record
 
@@ -102,15 +102,17 @@ def judge(sweeps: dict[str, Results], costs: dict[str, np.ndarray]) -> list[Clai
 
 
 def _write(folder: Path, found: list[Claim], paper: Results) -> None:
-    """verdict.md, verdict.json and configurations.csv."""
+    """verdict.md and .json, configurations.md and .csv."""
     records: Any = [as_record(claim) for claim in found]
+    table = configuration_table(paper)
     contents = {
         "verdict.md": as_markdown(found) + "\n",
+        "configurations.md": table_as_markdown(table) + "\n",
         "verdict.json": json.dumps(records, indent=1, allow_nan=False, ensure_ascii=False) + "\n",
     }
     for name, text in contents.items():
         write_atomically(folder / name, functools.partial(_put, text))
-    write_table(configuration_table(paper), folder / "configurations.csv")
+    write_table(table, folder / "configurations.csv")
 
 
 def _put(text: str, file: BinaryIO) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cmdpax.experiments import Results
-from cmdpax.experiments.statistics import interval
+from cmdpax.experiments.statistics import Interval, interval
 from cmdpax.files import write_atomically
 
 if TYPE_CHECKING:
@@ -41,3 +41,17 @@ def configuration_table(paper: Results) -> "polars.DataFrame":
 def write_table(table: "polars.DataFrame", path: Path) -> None:
     """As CSV, whole or not at all."""
     write_atomically(path, table.write_csv)
+
+
+def table_as_markdown(table: "polars.DataFrame") -> str:
+    """The same for people, best configurations first."""
+    names = ("algorithm", "η", "τ", *(measure.replace("_", " ") for measure in MEASURES))
+    lines = ["# Every configuration", "", "| " + " | ".join(names) + " |"]
+    lines.append("|---" * len(names) + "|")
+    for row in table.to_dicts():
+        cells = [row["algorithm"], f"{row['step_size']:g}", f"{row['regularization']:g}"]
+        cells += [
+            str(Interval(row[measure], row[f"{measure}_half"], row["runs"])) for measure in MEASURES
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)

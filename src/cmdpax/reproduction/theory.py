@@ -8,6 +8,7 @@ import numpy as np
 
 from cmdpax.experiments import Results, Stand, sweep
 from cmdpax.experiments.reading import SUMS
+from cmdpax.optimism import Optimism
 from cmdpax.parameters import regret_theorem
 from cmdpax.reproduction.experiment import PRIMAL_DUAL, SEED
 from cmdpax.reproduction.verdict import Claim, Quantity
@@ -64,11 +65,18 @@ def _specification(parameters: dict[str, Any], preset: dict[str, float]) -> dict
 
 
 def _stand(results: Results) -> str:
+    """Where the regrets stand on a CMDP, and why."""
+    import polars
+
     objective, constraint = (results.final[name].to_numpy().mean() for name in SUMS["strong"])
+    bonuses = Optimism.theory(EPISODES).numbers(next(iter(results.cmdps.values())).sizes)
+    safe = results.curves.filter(polars.col("strong_constraints") == 0)
+    last_safe = safe.select(polars.col("episode").max()).collect().item() or 0
     return (
         f"Where they stand on the first CMDP: objective {objective:.4g}, constraint "
         f"{constraint:.4g}, that is {objective / EPISODES:.3g} and {constraint / EPISODES:.3g} per "
-        "episode. The bonuses of the "
-        "appendix exceed the caps of the truncated evaluation for most of the run, so that the "
-        "bound says little about a million episodes."
+        f"episode. The appendix' bonuses are {bonuses.reward + bonuses.transition:.0f}/√n after n "
+        "visits: while they reach the caps of the truncated evaluation, all actions look alike and "
+        f"the policy stays nearly uniform, here without any violation up to episode {last_safe:,}. "
+        "An exponent is not defined where a regret is 0 at the start of the decade."
     )

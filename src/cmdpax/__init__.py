@@ -43,15 +43,18 @@ from cmdpax.validation import validate
 from cmdpax.version import __version__
 
 if TYPE_CHECKING:
+    from cmdpax.auditing import Audit, audit
     from cmdpax.experiments import Comparison, Results, Specification, compare, results, sweep
     from cmdpax.reproduction import Reproduction, reproduce
 
-# They bring polars and pydantic, so they are imported when they are asked for.
+# They bring polars, pydantic or much code, so they are imported when they are asked for.
 _LATER = {
+    "Audit": "cmdpax.auditing",
     "Comparison": "cmdpax.experiments",
     "Reproduction": "cmdpax.reproduction",
     "Results": "cmdpax.experiments",
     "Specification": "cmdpax.experiments",
+    "audit": "cmdpax.auditing",
     "compare": "cmdpax.experiments",
     "reproduce": "cmdpax.reproduction",
     "results": "cmdpax.experiments",
@@ -74,6 +77,7 @@ def __getattr__(name: str) -> Any:
 __all__ = [
     "CMDP",
     "Account",
+    "Audit",
     "CmdpaxError",
     "CmdpaxWarning",
     "Comparison",
@@ -101,6 +105,7 @@ __all__ = [
     "__version__",
     "account",
     "algorithms",
+    "audit",
     "compare",
     "environments",
     "evaluate",

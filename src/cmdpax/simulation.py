@@ -83,15 +83,19 @@ def make_learner(
     design: Design, cmdp: CMDP, hyperparameters: Hyperparameters, bonuses: Bonuses
 ) -> Learner:
     """The learner, told what it may know of the model and no more."""
-    knowledge = Knowledge(
+    return design.factory(knowledge_of(cmdp, bonuses, design.rewards_known), hyperparameters)
+
+
+def knowledge_of(cmdp: CMDP, bonuses: Bonuses, rewards_known: bool) -> Knowledge:
+    """What a learner may know of a model."""
+    return Knowledge(
         cmdp.sizes,
         jnp.asarray(cmdp.initial),
         jnp.asarray(cmdp.thresholds),
-        signal_array(cmdp) if design.rewards_known else None,
+        signal_array(cmdp) if rewards_known else None,
         support_of(cmdp.transitions),
         bonuses,
     )
-    return design.factory(knowledge, hyperparameters)
 
 
 # ---------------------------------------------------------------------------------- many episodes

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 import cmdpax
+from cmdpax.cli.audit import audit
 from cmdpax.cli.environments import environments
 from cmdpax.cli.learning import algorithms, iterate, learn
 from cmdpax.cli.models import inspect, solve
@@ -33,6 +34,7 @@ application.command()(sweep)
 application.command()(plot)
 application.command()(compare)
 application.command()(reproduce)
+application.command()(audit)
 
 
 def _show_version(wanted: bool) -> bool:

@@ -1,0 +1,142 @@
+"""A statement to check: two sides, where they are compared, and how the outcome is judged."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Integer
+
+Verdict = Literal["holds", "fails", "vacuous", "premise not met"]
+
+
+class Sides(NamedTuple):
+    """Both sides of left ≤ right, at every index: arrays that broadcast."""
+
+    left: Any
+    right: Any
+
+
+class Statement(NamedTuple):
+    """A statement of the paper (or a user's own) as a pure function.
+
+    Attributes:
+        name: short.
+        place: where it stands in the paper.
+        text: what is compared, left ≤ right.
+        axes: the names of the sides' axes, such as "hsa"; the iteration k comes before them.
+        sides: from the `Problem` (and the `Step` or `Episode`) to both sides.
+        premises: names of what must be given, see `Premise`.
+        trivial: what the left side never exceeds anyway; a right side above it says nothing.
+        tolerance: rounding, relative to the right side.
+        note: which reading was used where print and proof differ, and the like.
+    """
+
+    name: str
+    place: str
+    text: str
+    axes: str
+    sides: Callable[..., Sides]
+    premises: tuple[str, ...] = ()
+    trivial: Callable[[Any], Any] | None = None
+    tolerance: float = 1e-9
+    note: str = ""
+
+
+class Worst(NamedTuple):
+    """The smallest slack so far, and where it was."""
+
+    slack: Float[Array, ""]
+    left: Float[Array, ""]
+    right: Float[Array, ""]
+    iteration: Integer[Array, ""]
+    place: Integer[Array, ""]  # flat, within the axes
+    least_right: Float[Array, ""]
+
+
+def nothing_yet(dtype: Any) -> Worst:
+    """Before the first comparison."""
+    infinite = jnp.asarray(jnp.inf, dtype)
+    zero = jnp.asarray(0, jnp.int32)
+    return Worst(infinite, infinite, infinite, zero, zero, infinite)
+
+
+def compare(sides: Sides, iteration: Any) -> Worst:
+    """The worst place of one iteration."""
+    left, right = jnp.broadcast_arrays(jnp.asarray(sides.left), jnp.asarray(sides.right))
+    slack = jnp.where(jnp.isnan(right - left), -jnp.inf, right - left).reshape(-1)
+    place = jnp.argmin(slack)
+    return Worst(
+        slack[place],
+        left.reshape(-1)[place],
+        right.reshape(-1)[place],
+        jnp.asarray(iteration, jnp.int32),
+        place.astype(jnp.int32),
+        jnp.min(right),
+    )
+
+
+def worse(first: Worst, second: Worst) -> Worst:
+    """The worse of two."""
+    taken = second.slack < first.slack
+    chosen = Worst(*(jnp.where(taken, b, a) for a, b in zip(first, second, strict=True)))
+    return chosen._replace(least_right=jnp.minimum(first.least_right, second.least_right))
+
+
+class Row(NamedTuple):
+    """One row of an audit.
+
+    Attributes:
+        name: of the statement.
+        place: in the paper.
+        text: what is compared, left ≤ right.
+        left: at the worst place.
+        right: at the worst place.
+        slack: right - left there, the smallest of all.
+        verdict: "holds", "fails", "vacuous" or "premise not met".
+        worst: where that is: k from 1, all other indices from 0.
+        note: why, or which reading was used.
+    """
+
+    name: str
+    place: str
+    text: str
+    left: float
+    right: float
+    slack: float
+    verdict: Verdict
+    worst: dict[str, int]
+    note: str
+
+
+def judge(
+    statement: Statement, worst: Worst, shape: Sequence[int], unmet: Sequence[str], trivial: Any
+) -> Row:
+    """The row of a statement: its worst place, and the verdict."""
+    slack, left, right = (float(number) for number in worst[:3])
+    scale = max(1.0, abs(right)) if np.isfinite(right) else 1.0
+    verdict: Verdict = "holds"
+    notes = [statement.note] if statement.note else []
+    if unmet:
+        verdict = "premise not met"
+        notes = [*unmet, *notes]
+    elif not slack >= -statement.tolerance * scale:
+        verdict = "fails"
+    elif trivial is not None and float(worst.least_right) >= float(trivial):
+        verdict = "vacuous"
+        notes.append(f"the right side is never below {float(trivial):.4g}, which holds anyway")
+    where = {"k": int(worst.iteration)} if int(worst.iteration) else {}
+    if statement.axes:
+        indices = np.unravel_index(int(worst.place), tuple(shape))
+        where |= {axis: int(i) for axis, i in zip(statement.axes, indices, strict=True)}
+    return Row(
+        statement.name,
+        statement.place,
+        statement.text,
+        left,
+        right,
+        slack,
+        verdict,
+        where,
+        "; ".join(notes),
+    )

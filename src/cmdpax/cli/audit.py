@@ -1,0 +1,74 @@
+"""`cmdpax audit`: the paper's statements on a model, one row each."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+import cmdpax
+from cmdpax.cli.output import messages, print_json, results, table
+from cmdpax.cli.warned import caught
+
+_COLOURS = {"holds": "green", "fails": "red", "vacuous": "yellow", "premise not met": "yellow"}
+
+
+def audit(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A CMDP, .npz or .json.")],
+    online: Annotated[
+        bool, typer.Option("--online", help="Also the statements on learning.")
+    ] = False,
+    iterations: Annotated[int, typer.Option("--iterations", help="T, model known.")] = 1000,
+    step_size: Annotated[float, typer.Option("--step-size", help="η.")] = 0.1,
+    regularization: Annotated[float, typer.Option("--regularization", help="τ.")] = 0.05,
+    max_multiplier: Annotated[
+        float | None, typer.Option("--max-multiplier", help="λ_max; by default max(6, H/Ξ).")
+    ] = None,
+    accuracy: Annotated[float, typer.Option("--accuracy", help="ε of the theorem.")] = 0.1,
+    episodes: Annotated[int, typer.Option("--episodes", help="K of the online part.")] = 300,
+    seeds: Annotated[int, typer.Option("--seeds", help="Runs of the online part.")] = 20,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Check the paper's statements on a model, with the constants of their proofs.
+
+    Example: cmdpax audit random.npz --online
+    """
+    from cmdpax.auditing.auditing import describe
+
+    cmdp = cmdpax.load(file)
+    with caught():
+        found = cmdpax.audit(
+            cmdp,
+            num_iterations=iterations,
+            step_size=step_size,
+            regularization=regularization,
+            max_multiplier=max_multiplier,
+            accuracy=accuracy,
+            online=online,
+            num_episodes=episodes,
+            seeds=seeds,
+        )
+    if as_json:
+        problem = found.problem
+        numbers = ("step_size", "regularization", "max_multiplier", "slater_gap")
+        chosen = {name: float(getattr(problem, name)) for name in numbers}
+        print_json({**chosen, "rows": [describe(row) for row in found.rows]})
+        return
+    _print(f"{file}: {cmdp}", found)
+
+
+def _print(title: str, found: Any) -> None:
+    headers = ("statement", "left", "right", "slack", "verdict")
+    listing = table(title, headers, [])
+    for row in found.rows:
+        numbers = (f"{number:.4g}" for number in (row.left, row.right, row.slack))
+        cells = (row.name, *numbers, row.verdict)
+        listing.add_row(*(Text(cell, style=_COLOURS.get(cell, "")) for cell in cells))
+    results.print(listing)
+    for row in found.rows:
+        if row.verdict == "holds":
+            continue
+        where = ", ".join(f"{axis} = {place}" for axis, place in row.worst.items())
+        worst = f"worst at {where}" if row.verdict == "fails" and where else ""
+        remarks = "; ".join(part for part in (worst, row.note) if part)
+        messages.print(f"{row.name} ({row.place}): {remarks}", markup=False)

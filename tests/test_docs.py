@@ -22,6 +22,7 @@ from types import ModuleType
 import pytest
 
 import cmdpax
+import cmdpax.auditing
 import cmdpax.figures
 import cmdpax.learners
 from cmdpax.cli import main
@@ -111,7 +112,13 @@ def test_the_api_page_has_every_public_name():
     told = re.findall(r"^::: (\S+)", (ROOT / "docs" / "api.md").read_text(), re.MULTILINE)
     modules = {"cmdpax": cmdpax, "cmdpax.environments": cmdpax.environments}
     public = {f"{path}.{name}" for path, module in modules.items() for name in module.__all__}
-    documented_by_name = (cmdpax.parameters, cmdpax.schedules, cmdpax.learners, cmdpax.figures)
+    documented_by_name = (
+        cmdpax.auditing,
+        cmdpax.figures,
+        cmdpax.learners,
+        cmdpax.parameters,
+        cmdpax.schedules,
+    )
     for module in documented_by_name:
         public |= {name for name in told if name.startswith(f"{module.__name__}.")}
     submodules = {"cmdpax.environments", "cmdpax.parameters", "cmdpax.schedules"}

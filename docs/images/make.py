@@ -1,6 +1,6 @@
 """Make the pictures of the documentation: `python docs/images/make.py`, about two minutes.
 
-They are three of the figures that `cmdpax reproduce` draws.
+Three are figures that `cmdpax reproduce` draws; the fourth is of the audit.
 """
 
 import shutil
@@ -8,7 +8,10 @@ import tempfile
 from pathlib import Path
 
 import cmdpax
+from cmdpax.auditing.closed_form import proved_bound
+from cmdpax.figures import plot_potentials, save_figure
 
+HERE = Path(__file__).parent
 FIGURES = ("iterates.png", "regret-primal-dual.png", "long-run.png")
 
 if __name__ == "__main__":
@@ -16,4 +19,12 @@ if __name__ == "__main__":
         made = cmdpax.reproduce(folder)
         for path in made.figures:
             if path.name in FIGURES:
-                shutil.copyfile(path, Path(__file__).parent / path.name)
+                shutil.copyfile(path, HERE / path.name)
+    cmdp = cmdpax.environments.make("random")
+    audits = {
+        tau: cmdpax.audit(cmdp, num_iterations=3000, regularization=tau)
+        for tau in (0.01, 0.02, 0.05)
+    }
+    bounds = {tau: proved_bound(found.problem, found.potentials) for tau, found in audits.items()}
+    potentials = {tau: found.potentials for tau, found in audits.items()}
+    save_figure(plot_potentials(potentials, bounds), HERE / "potential.png")

@@ -31,7 +31,7 @@ class Audit(NamedTuple):
 
     Attributes:
         rows: one per statement.
-        potentials: Φ_1, …, Φ_T.
+        potentials: Φ_1, …, Φ_{T+1}.
         problem: the optimum, saddle point and parameters that were used.
     """
 
@@ -104,22 +104,24 @@ def audit(
         rows += closed_form_rows(problem, potentials, unmet(problem, _CLOSED_FORM))
         rows += last_iterate_rows(problem, accuracy)
         if online:
-            profile = optimism or Optimism.theory(require_count("num_episodes", num_episodes))
-            rows += online_rows(problem, num_episodes, seeds, profile, learner, unmet)
+            episodes = require_count("num_episodes", num_episodes)
+            runs = require_count("seeds", seeds)
+            profile = optimism or Optimism.theory(episodes)
+            rows += online_rows(problem, episodes, runs, profile, learner, unmet)
     return Audit(rows, potentials, problem)
 
 
-_CLOSED_FORM = ("unit rewards", "small steps", "large cap")
+_CLOSED_FORM = ("unit rewards", "unit thresholds", "small steps", "large cap")
 
 
 def _known_rows(
     problem: Problem, statements: Sequence[Statement], num_iterations: int, scheme: Scheme
 ) -> tuple[list[Row], np.ndarray]:
     """Statements without and with iterations."""
+    once = [statement for statement in duality.ONCE if _applies(problem, statement)]
     rows = [
         judge(statement, worst, (), unmet(problem, statement.premises), None)
-        for statement, worst in zip(duality.ONCE, worst_once(problem, duality.ONCE), strict=True)
-        if _applies(problem, statement)
+        for statement, worst in zip(once, worst_once(problem, once), strict=True)
     ]
     chosen = [statement for statement in statements if _applies(problem, statement)]
     worst, potentials, shapes = worst_steps(problem, chosen, num_iterations, scheme)
@@ -151,6 +153,10 @@ def unmet(problem: Problem, premises: Sequence[str]) -> list[str]:
     checks: dict[str, tuple[bool, str]] = {
         "constraints": (problem.num_constraints > 0, "there are no constraints"),
         "unit rewards": (not outside, f"{' and '.join(outside)} leave [0, 1]"),
+        "unit thresholds": (
+            bool(jnp.all(problem.cmdp.thresholds >= 0)),
+            f"thresholds leave [0, H = {problem.horizon}]",
+        ),
         "small steps": (eta * tau <= 0.25, f"ητ = {eta * tau:.4g} exceeds 1/4"),
         "large cap": (
             cap >= problem.horizon / gap if gap > 0 else False,

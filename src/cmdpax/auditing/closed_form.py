@@ -11,10 +11,8 @@ from cmdpax.auditing.statement import Row, Verdict
 
 def closed_form_rows(problem: Problem, potentials: np.ndarray, unmet: Sequence[str]) -> list[Row]:
     """Φ_k against the bound of Lemma 4.1, and against its rate with the measured bias."""
-    eta, tau = float(problem.step_size), float(problem.regularization)
-    decay = (1 - eta * tau) ** np.arange(len(potentials)) * potentials[0]
-    constants = float(primal_constant(problem) + dual_constant(problem))
-    proved = decay + eta / tau * constants
+    proved, decay = proved_bound(problem, potentials), decaying(problem, potentials)
+    proved_bias = float(proved[0] - decay[0])
     bias = float(potentials[3 * len(potentials) // 4 :].max())
     ceiling = float(start_ceiling(problem))
     first = _row(
@@ -23,7 +21,7 @@ def closed_form_rows(problem: Problem, potentials: np.ndarray, unmet: Sequence[s
         potentials,
         proved,
         "vacuous" if proved.min() >= ceiling else "holds",
-        [f"the bias term alone is {eta / tau * constants:.3g}; Φ_1 is at most {ceiling:.4g}"],
+        [f"the bias term alone is {proved_bias:.3g}; Φ_1 is at most {ceiling:.4g}"],
     )
     second = _row(
         "potential, measured bias",
@@ -31,11 +29,24 @@ def closed_form_rows(problem: Problem, potentials: np.ndarray, unmet: Sequence[s
         potentials,
         decay + bias,
         "holds",
-        [f"the measured bias is {bias:.3g}, the proved one {eta / tau * constants:.3g}"],
+        [f"the measured bias is {bias:.3g}, the proved one {proved_bias:.3g}"],
     )
     if unmet:
         first = first._replace(verdict="premise not met", note="; ".join([*unmet, first.note]))
     return [first, second]
+
+
+def decaying(problem: Problem, potentials: np.ndarray) -> np.ndarray:
+    """(1-ητ)^{k-1} Φ_1."""
+    rate = 1 - float(problem.step_size) * float(problem.regularization)
+    return np.asarray(rate ** np.arange(len(potentials)) * potentials[0])
+
+
+def proved_bound(problem: Problem, potentials: np.ndarray) -> np.ndarray:
+    """(1-ητ)^{k-1} Φ_1 + (η/τ)(D + D')."""
+    constants = float(primal_constant(problem) + dual_constant(problem))
+    ratio = float(problem.step_size) / float(problem.regularization)
+    return decaying(problem, potentials) + ratio * constants
 
 
 def _row(

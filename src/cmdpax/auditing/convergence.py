@@ -194,7 +194,7 @@ STEPS = (
         "‖V_u - c + τλ_k‖ ≤ √I (H + τ λ_max)",
         "",
         gradient_bounded,
-        ("constraints", "unit rewards"),
+        ("constraints", "unit rewards", "unit thresholds"),
     ),
     Statement(
         "mirror descent with local norms",
@@ -236,7 +236,7 @@ STEPS = (
         "Φ_{k+1} ≤ (1-ητ)Φ_k + η²(D + D')",
         "",
         recursion,
-        ("unit rewards", "small steps", "large cap"),
+        ("unit rewards", "unit thresholds", "small steps", "large cap"),
         trivial=start_ceiling,
         note="with the regularized saddle point (print: the plain one)",
     ),

@@ -146,7 +146,12 @@ def row_errors(problem: Problem, estimated: Any) -> Float[Array, "H S A"]:
             rows = jnp.moveaxis(guess.probabilities, 0, -1)
             return jnp.sum(jnp.abs(true - rows), axis=-1)
         assert isinstance(true, Successors)
-        return jnp.sum(jnp.abs(true.probabilities - guess.probabilities), axis=-1)
+        # A state may be listed twice: its slots count together, in the first of them.
+        same = true.successors[..., :, None] == true.successors[..., None, :]
+        missed = (true.probabilities - guess.probabilities)[..., None, :]
+        together = jnp.sum(jnp.where(same, missed, 0), axis=-1)
+        first = jnp.argmax(same, axis=-1) == jnp.arange(same.shape[-1])[None, None]
+        return jnp.sum(jnp.where(first, jnp.abs(together), 0), axis=-1)
 
     return jnp.stack([one(step) for step in range(problem.horizon)])
 

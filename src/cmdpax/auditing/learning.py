@@ -1,5 +1,6 @@
 """Statements of Section 5 and its appendices, on one episode of Algorithm 1."""
 
+import functools
 import math
 from typing import Any
 
@@ -34,6 +35,7 @@ def transitions_near(problem: Problem, episode: Episode) -> Sides:
     return Sides(problem.horizon * episode.row_errors, episode.transition_bonus)
 
 
+@functools.cache  # the same function for the same δ: one program serves many audits
 def visits_enough(failure_probability: float) -> Any:
     """½ Σ_{j<k} d^{π_j} - H log(SAH/δ') < n: F^n does not happen."""
 
@@ -151,7 +153,7 @@ ON_EVENT = (
     Statement(
         "online potential recursion", "Lemma 5.1, its proof",
         "Φ_{k+1} ≤ (1-ητ)Φ_k + η²(D+D') + η(V̂_z-V_z) + ηλ_max Σ|V̂_u-V_u|",
-        "", online_recursion, ("large cap", "small steps"), trivial=start_ceiling,
+        "", online_recursion, ("unit thresholds", "large cap", "small steps"), trivial=start_ceiling,
     ),
 )  # fmt: skip
 
@@ -173,7 +175,7 @@ ALWAYS = (
     Statement(
         "truncated dual gradient is bounded", "App. E, truncated value function bounds",
         "‖V̂_u - c + τλ_k‖ ≤ √I (H + τ λ_max)", "", truncated_gradient_bounded,
-        ("constraints",),
+        ("constraints", "unit thresholds"),
     ),
     Statement(
         "online objective error", "Lemma 4.2", "as with the model known, with the learner's Φ_k",

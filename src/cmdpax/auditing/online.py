@@ -31,6 +31,7 @@ from cmdpax.simulation import knowledge_of
 
 Unmet = Callable[[Problem, Sequence[str]], list[str]]
 _LEVELS = (0.01, 0.1)
+_NO_EVENT = "the success event happened in no run"
 
 
 class Shown(NamedTuple):
@@ -163,8 +164,8 @@ def _row(
     if not kept.any():
         nothing = (math.nan, math.nan, math.nan)
         verdict: Verdict = "premise not met"
-        note = "the success event happened in no run"
-        return Row(statement.name, statement.place, statement.text, *nothing, verdict, {}, note)
+        text = statement.text
+        return Row(statement.name, statement.place, text, *nothing, verdict, {}, _NO_EVENT)
     slack = np.where(kept, np.asarray(worst.slack), np.inf)
     run = int(slack.argmin())
     one = Worst(*(np.asarray(entry)[run] for entry in worst))
@@ -200,13 +201,15 @@ def _sum_rows(problem: Problem, shown: Shown, happened: np.ndarray) -> list[Row]
         slack = np.where(happened[:, None], bounds - errors, np.inf)
         run, place = np.unravel_index(int(slack.argmin()), slack.shape)
         episodes = np.arange(1, errors.shape[1] + 1)
-        exponent = float(np.nanmean(growth_exponent(errors, episodes)))
+        exponent = _mean_exponent(errors)
         largest = problem.horizon * (float(problem.log_num_actions) if name == "ψ" else 1.0)
         vacuous = bool((bounds >= largest * episodes).all())
         held = bool(slack[run, place] >= -1e-9 * max(1.0, bounds[run, place]))
         verdict: Verdict = ("vacuous" if vacuous else "holds") if held else "fails"
         note = f"the sum grows like K^{exponent:.2f} over the last decade"
-        if vacuous:
+        if not happened.any():
+            verdict, note = "premise not met", _NO_EVENT
+        elif vacuous:
             note += f"; the right side is never below {largest:.3g} per episode, which holds anyway"
         rows.append(
             Row(
@@ -224,6 +227,13 @@ def _sum_rows(problem: Problem, shown: Shown, happened: np.ndarray) -> list[Row]
     return rows
 
 
+def _mean_exponent(sums: np.ndarray) -> float:
+    """The growth exponent of sums `[R, K]`, the mean of the runs that have one; NaN if none has."""
+    exponents = growth_exponent(sums, np.arange(1, sums.shape[1] + 1))
+    defined = exponents[np.isfinite(exponents)]
+    return float(defined.mean()) if defined.size else math.nan
+
+
 def _regret_rows(problem: Problem, shown: Shown) -> list[Row]:
     """The regret theorem's exponent, and the remark on ε-safety."""
     values = shown.true_values[..., :-1]  # [R, K, J]
@@ -231,17 +241,14 @@ def _regret_rows(problem: Problem, shown: Shown) -> list[Row]:
     missing = np.maximum(targets - values, 0.0)
     sums = np.cumsum(missing, axis=1)
     num_episodes = values.shape[1]
-    exponents = [
-        float(np.nanmean(growth_exponent(sums[..., j], np.arange(1, num_episodes + 1))))
-        if (sums[:, -1, j] > 0).any()
-        else 0.0
-        for j in range(values.shape[-1])
-    ]
+    exponents = [_mean_exponent(sums[..., j]) for j in range(values.shape[-1])]
     cmdp, gap = problem.cmdp, float(problem.slater_gap)
-    constant = cmdp.horizon**4.5 * cmdp.num_constraints**1.5 / gap**2
+    constant = math.inf
+    if gap > 0:
+        constant = cmdp.horizon**4.5 * cmdp.num_constraints**1.5 / gap**2
     constant += cmdp.horizon**2 * cmdp.num_states**0.5 * cmdp.num_actions**0.25
     bound, trivial = constant * num_episodes ** (13 / 14), cmdp.horizon * num_episodes
-    largest = float(np.nanmax(exponents))
+    largest = max((e for e in exponents if not math.isnan(e)), default=0.0)
     vacuous = bound >= trivial
     regret = Row(
         "regret exponent",

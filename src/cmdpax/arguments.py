@@ -61,6 +61,8 @@ def as_levels(levels: Any) -> tuple[float, ...]:
         raise ParameterError(
             f"unsafe_at is {levels!r}, it must be a list of numbers such as (0.01, 0.1)."
         ) from None
+    if len({f"{level:g}" for level in found}) < len(found):
+        raise ParameterError(f"unsafe_at is {levels!r}: two of its levels are nearly the same.")
     return found
 
 

@@ -1,6 +1,7 @@
 """The engine: configurations in, NumPy arrays of their accounts out."""
 
 import os
+import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
@@ -75,11 +76,14 @@ def run_batch(
     size, num_workers = _group_size(task, len(configurations))
     in_double = jnp.result_type(float) == jnp.float64  # the context is the thread's own
     done: dict[int, int] = {}
+    stopped = threading.Event()
 
     def run(first: int) -> Collected:
         members = [min(first + i, len(configurations) - 1) for i in range(size)]  # last: padding
 
         def group_report(episodes: int, total: int) -> None:
+            if stopped.is_set():
+                raise KeyboardInterrupt
             done[first] = episodes
             num_groups = -(-len(configurations) // size)
             report(sum(done.values()) // num_groups, total)
@@ -95,7 +99,13 @@ def run_batch(
     if num_workers == 1 or len(starts) == 1:
         return _join([run(first) for first in starts])
     with ThreadPoolExecutor(num_workers) as pool:
-        return _join(list(pool.map(run, starts)))
+        futures = [pool.submit(run, first) for first in starts]
+        try:
+            return _join([future.result() for future in futures])
+        except BaseException:  # Ctrl-C, or a group that failed: the others end at their next block
+            stopped.set()
+            pool.shutdown(cancel_futures=True)
+            raise
 
 
 def _part(task: Task, members: Sequence[int]) -> Task:

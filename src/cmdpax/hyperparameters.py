@@ -9,6 +9,7 @@ from cmdpax.learners.base import Hyperparameters
 from cmdpax.schedules import Schedule, Scheduled, as_schedule, values
 
 _CHECKED_EPISODES = 100_000
+_TOO_MANY = 2**31
 
 
 def hyperparameters(
@@ -56,6 +57,8 @@ def require_count(name: str, value: Any) -> int:
     """A whole number of at least 1."""
     if isinstance(value, bool) or not hasattr(value, "__index__") or value < 1:
         raise ParameterError(f"{name} is {value!r}, it must be a whole number of at least 1.")
+    if value >= _TOO_MANY:
+        raise ParameterError(f"{name} is {value!r}, it must be below 2^31: counts are integers.")
     return int(value)
 
 

@@ -12,8 +12,9 @@ import polars
 import pytest
 
 import cmdpax
+from cmdpax.experiments import sweeping
 from cmdpax.experiments.folder import Folder
-from sweep_cases import assert_same_results, contents, specification
+from sweep_cases import SMALL, assert_same_results, contents, specification
 
 HOLDER = """
 import sys
@@ -127,20 +128,28 @@ class TestDamage:
 
     @pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"name": "a page"}'])
     def test_a_manifest(self, folder, expected, content: str):
-        """Without it nobody knows what the runs share: the user decides."""
+        """It is put together again from what the batches say."""
         path = folder / "manifest.json"
         path.write_text(content)
-        before = contents(folder)
-        for use in (cmdpax.results, lambda path: cmdpax.sweep(specification(), path)):
-            with pytest.raises(cmdpax.FileError, match=re.escape(f"{path} is damaged")):
-                use(folder)
-        assert contents(folder) == before
-        path.unlink()  # as the message says
-        with pytest.raises(cmdpax.FileError, match=re.escape(f"{path} does not exist")):
+        with pytest.raises(cmdpax.FileError, match=re.escape(f"{path} is damaged")):
             cmdpax.results(folder)
-        mended = cmdpax.sweep(specification(), folder)
+        mended = self.check_warned(folder, path)
         assert mended.manifest == expected.manifest
         assert_same_results(mended, expected)
+
+    def test_a_lost_manifest(self, folder, expected):
+        path = folder / "manifest.json"
+        path.unlink()
+        with pytest.raises(cmdpax.FileError, match=re.escape(f"{path} does not exist")):
+            cmdpax.results(folder)
+        with pytest.raises(cmdpax.ParameterError, match="holds runs with num_episodes = 30"):
+            cmdpax.sweep(specification(num_episodes=31), folder)
+        other = {"environment": "random", "parameters": SMALL | {"seed": 3}}
+        mended = cmdpax.sweep(specification(cmdps=[other]), folder)
+        assert list(mended.cmdps)[:2] == list(expected.cmdps)
+        assert len(mended.cmdps) == 3
+        for fingerprint, cmdp in expected.cmdps.items():
+            assert mended.cmdps[fingerprint].fingerprint == cmdp.fingerprint
 
     @staticmethod
     def check_warned(folder: Path, path: Path) -> cmdpax.Results:
@@ -245,3 +254,41 @@ class TestNeighbours:
             with pytest.raises(cmdpax.FileError, match=r"holds no results: .*manifest\.json"):
                 cmdpax.results(path)
         assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["run[1]", "a*b", "what?", "mit Leerzeichen, ü"])
+def test_names_of_folders(name: str, tmp_path: Path) -> None:
+    """They are names, not patterns: `run[1]` is not `run1`."""
+    cmdpax.sweep(specification(num_episodes=29), tmp_path / "run1")
+    found = cmdpax.sweep(specification(), tmp_path / name)
+    assert set(found.final["num_episodes"]) == {30}
+    assert found.curves.collect()["episode"].max() == 30
+
+
+def test_another_process_may_write_while_cmdps_are_solved(tmp_path, monkeypatch):
+    """What all runs share is checked by the only writer, too."""
+    solve = sweeping.find_optimum
+
+    def slow(cmdp: cmdpax.CMDP) -> cmdpax.Solution:
+        monkeypatch.setattr(sweeping, "find_optimum", solve)
+        cmdpax.sweep(specification(num_episodes=31), tmp_path)
+        return solve(cmdp)
+
+    monkeypatch.setattr(sweeping, "find_optimum", slow)
+    with pytest.raises(cmdpax.ParameterError, match="holds runs with num_episodes = 31"):
+        cmdpax.sweep(specification(), tmp_path)
+    assert set(cmdpax.results(tmp_path).final["num_episodes"]) == {31}
+
+
+def test_interrupted_in_the_middle_of_a_batch(tmp_path: Path) -> None:
+    """All groups of runs end at their next block, and nothing half-done is kept."""
+    told = []
+
+    def interrupt(stand: object) -> None:
+        told.append(stand)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        cmdpax.sweep(specification(num_episodes=20_000, record=5), tmp_path, progress=interrupt)
+    assert len(told) <= 4  # at most two per thread
+    assert len(cmdpax.results(tmp_path).final) == 0

@@ -87,3 +87,14 @@ def test_half_widths_along_an_axis() -> None:
     expected = [interval(column).half for column in values.T]
     np.testing.assert_allclose(half_width(values), expected)
     assert np.isinf(half_width(values[:1])).all()
+
+
+def test_every_cmdp_counts_alike(tmp_path: Path) -> None:
+    """Means and difference agree, also where one CMDP has more seeds."""
+    one, both = specification()["cmdps"], specification(algorithms=PAIR)
+    single = [{"environment": "random", "parameters": one[0]["parameters"] | {"seed": 1}}]
+    cmdpax.sweep(both | {"seeds": [5, 6]}, tmp_path)
+    results = cmdpax.sweep(both | {"cmdps": single, "seeds": [7, 8, 9, 10]}, tmp_path)
+    found = cmdpax.compare(results, "regularized-primal-dual", "vanilla-primal-dual")
+    assert (found.pairs, found.cmdps) == (8, 2)
+    assert found.first_mean - found.second_mean == pytest.approx(found.difference.mean)

@@ -101,7 +101,7 @@ def test_every_configuration_is_in_the_table(made: Made) -> None:
 
 
 def test_the_configuration_is_the_best_on_each_cmdp(made: Made) -> None:
-    measured = Measured(made[1].sweeps["paper"])
+    measured = Measured(made[1].sweeps["paper"], [123, 124])
     for cmdp in measured.cmdps:
         rows = measured.rows(cmdp, "vanilla-dual")
         sums = rows.group_by("configuration").agg(polars.sum_horizontal(*STRONG).mean().alias("s"))
@@ -110,7 +110,7 @@ def test_the_configuration_is_the_best_on_each_cmdp(made: Made) -> None:
 
 
 def test_differences_pair_the_seeds(made: Made) -> None:
-    measured = Measured(made[1].sweeps["paper"])
+    measured = Measured(made[1].sweeps["paper"], [123, 124])
     found = measured.difference("regularized-dual", "vanilla-dual", STRONG[:1])["124"]
     first, second = (measured.best("124", name) for name in ("regularized-dual", "vanilla-dual"))
     assert first["seed"].to_list() == second["seed"].to_list() == [123, 124]
@@ -137,6 +137,19 @@ def test_again_runs_nothing(made: Made) -> None:
         if first.number != 8:  # its times are measured anew
             assert first.on("123") == second.on("123")
     assert again.compile_seconds <= again.seconds
+
+
+def test_a_smaller_family_in_a_larger_folder(made: Made) -> None:
+    """What is judged depends on the call, not on what the folder has seen."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cmdpax.CmdpaxWarning)
+        found = cmdpax.reproduce(made[0], quick=True, num_cmdps=1)
+    assert found.cmdps == made[1].cmdps[:1]
+    for claim in found.claims:
+        assert all(set(quantity.values) == {"123"} for quantity in claim.quantities)
+    assert (
+        len(polars.read_csv(made[0] / "configurations.csv").filter(polars.col("runs") == 2)) == 24
+    )
 
 
 def test_a_family_has_members(tmp_path: Path) -> None:

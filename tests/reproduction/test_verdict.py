@@ -40,7 +40,7 @@ def test_one_number_has_no_interval() -> None:
         (VAGUE, "above", 0.0, "undecided"),
         (OPPOSITE, "below", 0.0, "fails"),
         ([0.0, 0.0], "below", 0.05, "holds"),
-        ([0.0, 0.0], "below", 0.0, "holds"),  # exactly on the bound: nothing speaks against it
+        ([0.0, 0.0], "below", 0.0, "undecided"),  # exactly on the bound
     ],
 )
 def test_decisions(values: list[float], side: str, bound: float, expected: str) -> None:

@@ -108,7 +108,7 @@ def audit(
             runs = require_count("seeds", seeds)
             profile = optimism or Optimism.theory(episodes)
             rows += online_rows(problem, episodes, runs, profile, learner, unmet)
-    return Audit(rows, potentials, problem)
+    return Audit(rows, potentials, solved)
 
 
 _CLOSED_FORM = ("unit rewards", "unit thresholds", "small steps", "large cap")

@@ -31,6 +31,9 @@ def closed_form_rows(problem: Problem, potentials: np.ndarray, unmet: Sequence[s
         "holds",
         [f"the measured bias is {bias:.3g}, the proved one {proved_bias:.3g}"],
     )
+    if second.verdict == "fails":  # no lemma says that the last quarter's Φ bounds the bias
+        note = f"Φ is larger on its way than its rate and its last quarter explain; {second.note}"
+        second = second._replace(verdict="premise not met", note=note)
     if unmet:
         first = first._replace(verdict="premise not met", note="; ".join([*unmet, first.note]))
     return [first, second]

@@ -151,8 +151,8 @@ def constraint_error(problem: Problem, step: Step) -> Sides:
 
 
 def distance_error(problem: Problem, distance: Any) -> Any:
-    """H^{3/2} (2Φ)^{1/2}."""
-    return problem.horizon**1.5 * jnp.sqrt(2 * distance)
+    """H^{3/2} (2Φ)^{1/2}; at the saddle point Φ is 0 up to rounding, of either sign."""
+    return problem.horizon**1.5 * jnp.sqrt(jnp.maximum(2 * distance, 0))
 
 
 def fixed_constraint_error(problem: Problem) -> Any:

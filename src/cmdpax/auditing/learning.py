@@ -153,7 +153,8 @@ ON_EVENT = (
     Statement(
         "online potential recursion", "Lemma 5.1, its proof",
         "Φ_{k+1} ≤ (1-ητ)Φ_k + η²(D+D') + η(V̂_z-V_z) + ηλ_max Σ|V̂_u-V_u|",
-        "", online_recursion, ("unit thresholds", "large cap", "small steps"), trivial=start_ceiling,
+        "", online_recursion, ("unit thresholds", "large cap", "small steps"),
+        trivial=start_ceiling,
     ),
 )  # fmt: skip
 

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from cmdpax.cli.output import messages, results, table
 from cmdpax.cli.sweeps import best_table
-from cmdpax.cli.warned import caught
+from cmdpax.cli.warned import caught, resumable
 
 _COLOURS = {"holds": "green", "fails": "red", "undecided": "yellow"}
 
@@ -30,9 +30,13 @@ def reproduce(
     from cmdpax.experiments.progress import shown
     from cmdpax.reproduction import reproduce as run
 
-    with caught(), shown(messages) as named:
+    with caught(), resumable(out), shown(messages) as named:
         found = run(out, quick=quick, num_cmdps=cmdps, theory=theory, progress=named)
-    results.print(best_table("Best configurations by strong regret", found.sweeps["paper"].best()))
+    results.print(
+        best_table(
+            "Best configurations by strong regret", found.sweeps["paper"].best(cmdps=found.cmdps)
+        )
+    )
     results.print(_verdict(found.claims))
     for path in (out / "verdict.md", out / "configurations.md", out / "figures"):
         messages.print(f"wrote {path}", markup=False)

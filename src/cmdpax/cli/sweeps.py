@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from cmdpax.cli.output import messages, print_json, results, table
-from cmdpax.cli.warned import caught
+from cmdpax.cli.warned import caught, resumable
 from cmdpax.schedules import Schedule
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A folder that `sweep` wrote.")]
@@ -33,7 +33,7 @@ def sweep(
         _print_estimate(experiments.estimate(specification, out), as_json)
         return
     start = time.perf_counter()
-    with caught(), shown(messages) as named:
+    with caught(), resumable(out), shown(messages) as named:
         found = experiments.sweep(specification, out, progress=named("sweep"))
     seconds = time.perf_counter() - start
     best = found.best()

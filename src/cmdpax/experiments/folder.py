@@ -11,7 +11,9 @@ moment: what it left is swept away by the next one.
 """
 
 import contextlib
+import functools
 import hashlib
+import io
 import json
 import os
 from collections.abc import Iterator
@@ -30,6 +32,13 @@ if TYPE_CHECKING:
 TABLES = ("final", "curves")
 _FOLDERS = ("cmdps", *TABLES, "parts")
 _LOCK = ".lock"
+
+
+_MANIFEST = {"specification": dict, "cmdps": dict, "format": int}
+
+
+class DamagedError(FileError):
+    """A file is not what was written."""
 
 
 class Folder:
@@ -58,7 +67,11 @@ class Folder:
     def locked(self) -> Iterator[None]:
         """Be the only writer. The operating system frees the lock of a process that is killed."""
         self._create()
-        with (self.path / _LOCK).open("ab") as file:
+        try:
+            file = (self.path / _LOCK).open("ab")
+        except OSError as error:
+            raise FileError(f"cannot write to {self.path}: {error.strerror or error}.") from None
+        with file:
             try:
                 _lock(file)
             except OSError:
@@ -109,20 +122,28 @@ class Folder:
         save(cmdp, self.cmdp_path(cmdp.fingerprint))
         return True
 
-    def write_part(self, batch: str, tables: dict[str, "polars.DataFrame"]) -> None:
-        """Add a batch: its tables first, then the entry that makes it count."""
+    def write_part(
+        self, batch: str, tables: dict[str, "polars.DataFrame"], context: dict[str, Any]
+    ) -> None:
+        """Add a batch: its tables first, then the entry that makes it count.
+
+        The context says what the runs share and what their CMDPs are: with it a lost manifest can
+        be written anew.
+        """
         checksums = {}
         for name, frame in tables.items():
-            path = self.table_path(name, batch)
-            write_atomically(path, frame.write_parquet)
+            path, content = self.table_path(name, batch), io.BytesIO()
+            frame.write_parquet(content)
+            write_atomically(path, functools.partial(_write, content=content.getvalue()))
             checksums[name] = _checksum(path)
         entry = {
             "runs": tables["final"]["run"].to_list(),
             "checksums": checksums,
             "versions": versions(),
             "device": device(),
+            **context,
         }
-        text = json.dumps(entry) + "\n"
+        text = json.dumps(entry | {"seal": _seal(entry)}) + "\n"
         write_atomically(
             self.path / "parts" / f"{batch}.json", lambda file: _write(file, text.encode())
         )
@@ -134,14 +155,21 @@ class Folder:
         if not self.manifest_path.exists():
             raise FileError(f"{self.path} holds no results: {self.manifest_path} does not exist.")
         try:
-            content = json.loads(self.manifest_path.read_bytes())
-            if not isinstance(content, dict) or not {"specification", "cmdps"} <= set(content):
+            content = json.loads(_read(self.manifest_path))
+            if not isinstance(content, dict) or not all(
+                isinstance(content.get(name), kind) for name, kind in _MANIFEST.items()
+            ):
                 raise ValueError("not a manifest of a sweep")
             return content
-        except (OSError, ValueError) as error:
-            raise FileError(
-                f"{self.manifest_path} is damaged ({error}); remove it and run the sweep again."
+        except ValueError as error:
+            raise DamagedError(
+                f"{self.manifest_path} is damaged ({error}); run the sweep again to write it anew."
             ) from None
+
+    def contexts(self) -> list[dict[str, Any]]:
+        """What `write_part` was told of every whole batch."""
+        entries = [json.loads(_read(self.path / "parts" / f"{b}.json")) for b in self.parts()]
+        return [entry for entry in entries if "shared" in entry]
 
     def parts(self) -> dict[str, list[str]]:
         """The runs of every whole batch; raises at the first damaged file."""
@@ -167,11 +195,11 @@ class Folder:
     def _check_part(self, path: Path) -> tuple[list[str], Path | None]:
         """The runs of a batch, and the first of its files that is not what was written."""
         try:
-            entry = json.loads(path.read_bytes())
+            entry = json.loads(_read(path))
             runs, checksums = list(entry["runs"]), dict(entry["checksums"])
-        except (OSError, ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError):
             return [], path
-        if batch_name(runs) != path.stem:
+        if entry.pop("seal", None) != _seal(entry) or batch_name(runs) != path.stem:
             return [], path
         for name in TABLES:
             file = self.table_path(name, path.stem)
@@ -189,8 +217,20 @@ def _write(file: BinaryIO, content: bytes) -> None:
 
 
 def _checksum(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return hashlib.sha256(_read(path)).hexdigest()
+
+
+def _seal(entry: dict[str, Any]) -> str:
+    """The checksum of an entry's own content."""
+    return hashlib.sha256(json.dumps(entry, sort_keys=True).encode()).hexdigest()
+
+
+def _read(path: Path) -> bytes:
+    """A file that cannot be read is not a damaged one."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {error.strerror or error}.") from None
 
 
 def _lock(file: BinaryIO) -> None:

@@ -1,7 +1,7 @@
 """`results`: a folder of a sweep, opened again."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -77,7 +77,10 @@ class Results:
         self._folder = Folder(path)
         self.manifest: dict[str, Any] = self._folder.read_manifest()
         self._batches = list(self._folder.parts())
-        frames = [polars.read_parquet(self._folder.table_path("final", b)) for b in self._batches]
+        frames = [
+            polars.read_parquet(self._folder.table_path("final", b), glob=False)
+            for b in self._batches
+        ]
         self.final: polars.DataFrame = (
             polars.concat(frames).sort(*_ORDER) if frames else polars.DataFrame({"run": []})
         )
@@ -97,18 +100,21 @@ class Results:
             return polars.LazyFrame({"run": []})
         paths = [self._folder.table_path("curves", batch) for batch in self._batches]
         who = self.final.lazy().select("run", "cmdp", "algorithm", "configuration", "seed")
-        return polars.scan_parquet(paths).join(who, on="run", how="left", maintain_order="left")
+        return polars.scan_parquet(paths, glob=False).join(
+            who, on="run", how="left", maintain_order="left"
+        )
 
     @cached_property
     def cmdps(self) -> Mapping[str, CMDP]:
         """The CMDPs by fingerprint, read when they are asked for."""
         return StoredModels(self._folder, list(self.manifest["cmdps"]))
 
-    def best(self, by: str = "strong") -> "polars.DataFrame":
+    def best(self, by: str = "strong", cmdps: Sequence[str] | None = None) -> "polars.DataFrame":
         """Per algorithm, in hindsight, the configuration with the smallest mean of a measure.
 
         Args:
-            by: "strong" or "weak" (the sum of the two regrets), or a column of `final`.
+            by: "strong" or "weak" (the sum of the two regrets), or a measure in `final`.
+            cmdps: fingerprints of the CMDPs that count; None takes all.
 
         Returns:
             A row per algorithm: its configuration and hyperparameters, and `score`, the mean over
@@ -116,14 +122,9 @@ class Results:
         """
         import polars
 
-        if self.final.is_empty():
-            raise ParameterError(f"{self.path} holds no finished runs; run the sweep again.")
-        measures = [name for name, kind in self.final.schema.items() if kind.is_numeric()]
-        if by not in (*SUMS, *measures):
-            hint = nearest_name(by, [*SUMS, *measures])
-            raise ParameterError(f"there is no measure {by!r}; {hint}.")
-        columns = SUMS.get(by, (by,))
-        scored = self.final.with_columns(polars.sum_horizontal(*columns).alias("score"))
+        scored = self.scored(by)
+        if cmdps is not None:
+            scored = scored.filter(polars.col("cmdp").is_in(list(cmdps)))
         chosen = ("step_size", "regularization", "margin")
         keep = [part for name in chosen for part in (name, f"{name}_exponent", f"{name}_offset")]
         means = scored.group_by("algorithm", "configuration").agg(
@@ -131,9 +132,21 @@ class Results:
             polars.col("score").mean(),
             polars.len().alias("runs"),
         )
-        return (
-            means.sort("score", "configuration").unique("algorithm", keep="first").sort("algorithm")
-        )
+        ordered = means.sort("score", "configuration")
+        return ordered.unique("algorithm", keep="first").sort("algorithm")
+
+    def scored(self, by: str = "strong") -> "polars.DataFrame":
+        """`final` with a measure, or the sum of two regrets, as the column `score`."""
+        import polars
+
+        if self.final.is_empty():
+            raise ParameterError(f"{self.path} holds no finished runs; run the sweep again.")
+        measures = self.final.columns[self.final.columns.index(SUMS["strong"][0]) :]
+        if by not in (*SUMS, *measures):
+            raise ParameterError(
+                f"there is no measure {by!r}; {nearest_name(by, [*SUMS, *measures])}."
+            )
+        return self.final.with_columns(score=polars.sum_horizontal(*SUMS.get(by, (by,))))
 
     def repeat(self, run: str) -> History:
         """Make one run again, with the accounts of every recorded episode, its policy and all."""

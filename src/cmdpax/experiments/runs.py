@@ -60,7 +60,7 @@ def make_models(specification: Specification) -> dict[str, Model]:
             for model in _models(entry.environment, entry.parameters, entry.file):
                 require_unit_rewards(model.cmdp)
                 found.setdefault(model.cmdp.fingerprint, model)
-        except CmdpaxError as error:
+        except (CmdpaxError, MemoryError) as error:
             raise ParameterError(f"{place}: {error}") from None
     return found
 

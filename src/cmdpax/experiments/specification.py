@@ -269,7 +269,9 @@ def _sentence(error: ValidationError) -> str:
         tables: dict[Any, type[_Table]] = {"cmdps": Models, "algorithms": Grids}
         known = tables.get(location[0], Specification) if len(location) > 1 else Specification
         hint = nearest_name(str(location[-1]), known.model_fields)
-        return f"unknown key {place}; {hint}."
+        table = _place(location[:-1])
+        key = f"{table}.{location[-1]}" if table else str(location[-1])
+        return f"unknown key {key}; {hint}."
     if first["type"] == "missing":
         return f"{place} is missing."
     if "error" in first.get("ctx", {}):  # one of our own sentences

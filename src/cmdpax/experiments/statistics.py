@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from cmdpax.errors import ParameterError, nearest_name
-from cmdpax.experiments.reading import SUMS, Results
+from cmdpax.experiments.reading import Results
 
 if TYPE_CHECKING:
     import polars
@@ -61,8 +61,8 @@ class Comparison(NamedTuple):
         first: one algorithm.
         second: the other.
         measure: what is compared; less is better for regrets.
-        first_mean: over all pairs.
-        second_mean: over all pairs.
+        first_mean: over the pairs, or over the CMDPs' means.
+        second_mean: likewise.
         difference: first minus second, with its interval.
         ratio: of the means.
         pairs: how many.
@@ -99,7 +99,7 @@ def compare(results: Results, first: str, second: str, by: str = "strong") -> Co
     best = results.best(by)
     sides = []
     for name in (first, second):
-        rows = _rows(results, best, name).with_columns(score=_score(by))
+        rows = _rows(results, best, name, by)
         sides.append(rows.select("cmdp", "seed", "score"))
     pairs = sides[0].join(sides[1], on=["cmdp", "seed"], suffix="_second", how="inner")
     if pairs.is_empty():
@@ -108,7 +108,8 @@ def compare(results: Results, first: str, second: str, by: str = "strong") -> Co
     means = pairs.group_by("cmdp", maintain_order=True).mean()
     several = len(means) > 1
     found = interval((means if several else pairs)["difference"].to_numpy())
-    first_mean, second_mean = float(pairs["score"].mean()), float(pairs["score_second"].mean())  # type: ignore[arg-type]
+    averaged = means if several else pairs
+    first_mean, second_mean = (averaged[c].to_numpy().mean() for c in ("score", "score_second"))
     return Comparison(
         first,
         second,
@@ -124,18 +125,12 @@ def compare(results: Results, first: str, second: str, by: str = "strong") -> Co
     )
 
 
-def _score(by: str) -> Any:
-    import polars
-
-    return polars.sum_horizontal(*SUMS.get(by, (by,)))
-
-
-def _rows(results: Results, best: "polars.DataFrame", name: str) -> "polars.DataFrame":
+def _rows(results: Results, best: "polars.DataFrame", name: str, by: str) -> "polars.DataFrame":
     """The runs of a configuration, or of an algorithm's best one."""
     import polars
 
     chosen = best.filter(polars.col("algorithm") == name)["configuration"].to_list() or [name]
-    rows = results.final.filter(polars.col("configuration") == chosen[0])
+    rows = results.scored(by).filter(polars.col("configuration") == chosen[0])
     if rows.is_empty():
         known = sorted(set(results.final["algorithm"]))
         raise ParameterError(

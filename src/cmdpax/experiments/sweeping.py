@@ -12,7 +12,7 @@ import numpy as np
 from cmdpax.arguments import as_factory
 from cmdpax.engine import Collected, Task, run_batch
 from cmdpax.errors import CmdpaxWarning, FileError, InfeasibleError, ParameterError
-from cmdpax.experiments.folder import Folder
+from cmdpax.experiments.folder import DamagedError, Folder
 from cmdpax.experiments.measures import accounts_of, curve_rows, final_rows
 from cmdpax.experiments.progress import Reporter, Stand, shown
 from cmdpax.experiments.reading import Results, results
@@ -66,22 +66,19 @@ def sweep(
     folder = Folder(out)
     models = make_models(wanted)
     runs = make_runs(wanted, models)
-    before = stored_manifest(folder, wanted)
-    described = _described(models, before["cmdps"] if before else {})
-    optima = {fingerprint: described[fingerprint]["optimum"] for fingerprint in models}
+    known = (stored_manifest(folder, wanted) or {}).get("cmdps", {})
+    solved = _described(models, known)  # before anything is written: one may be infeasible
     with folder.locked(), _reporting(progress) as report:
         missing = _missing(folder, runs)
-        _write_models(folder, models, before)
-        manifest = _manifest(wanted, described)
-        if before is None or before["cmdps"] != described or (missing and before != manifest):
-            folder.write_manifest(manifest)
+        described = _update(folder, wanted, models, solved, bool(missing))
+        optima = {fingerprint: described[fingerprint]["optimum"] for fingerprint in models}
         ready = len(runs) - len(missing)
         capped = 0
         for batch in make_batches(missing, models, wanted):
             tables = run_one(
                 batch, wanted, models, optima, _reporter(report, batch, ready, runs, wanted)
             )
-            folder.write_part(batch.name, tables)
+            folder.write_part(batch.name, tables, _context(wanted, described, batch))
             capped += int((tables["final"]["capped"] > 0.5).sum())
             ready += len(batch.runs)
             report(_stand(ready, 0, runs, wanted, "done"))
@@ -96,23 +93,66 @@ def sweep(
 
 
 def stored_manifest(folder: Folder, wanted: Specification) -> dict[str, Any] | None:
-    """The manifest that is there, if any; what all runs share must be as it says."""
-    if not folder.manifest_path.exists():
+    """The manifest that is there, if any; what all runs share must be as it says.
+
+    A lost or damaged one is put together from what the batches say.
+    """
+    try:
+        before = folder.read_manifest() if folder.manifest_path.exists() else None
+    except DamagedError:
+        before = None
+    contexts = folder.contexts() if before is None and folder.path.is_dir() else []
+    if before is None and not contexts:
         return None
-    before = folder.read_manifest()
-    if before.get("format", FORMAT) > FORMAT:
+    if before is None:
+        merged = {fp: entry for context in contexts for fp, entry in context["cmdps"].items()}
+        before = {"format": FORMAT, "specification": contexts[0]["shared"], "cmdps": merged}
+    if before["format"] > FORMAT:
         raise FileError(
             f"{folder.path} was written by a newer cmdpax (format {before['format']}); upgrade."
         )
-    content = wanted.model_dump(mode="json")
-    for name in SHARED:
-        old, new = before["specification"].get(name), content[name]
+    for name, new in _shared(wanted).items():
+        old = before["specification"].get(name)
         if old != new:
             raise ParameterError(
                 f"{folder.path} holds runs with {name} = {old}, the specification has {new}; "
                 "use another folder."
             )
     return before
+
+
+def _shared(wanted: Specification) -> dict[str, Any]:
+    content = wanted.model_dump(mode="json")
+    return {name: content[name] for name in SHARED}
+
+
+def _context(wanted: Specification, described: dict[str, Any], batch: Batch) -> dict[str, Any]:
+    """What a batch's entry says besides its runs."""
+    fingerprints = dict.fromkeys(run.fingerprint for run in batch.runs)
+    return {"shared": _shared(wanted), "cmdps": {fp: described[fp] for fp in fingerprints}}
+
+
+def _update(
+    folder: Folder,
+    wanted: Specification,
+    models: dict[str, Model],
+    solved: dict[str, Any],
+    adds: bool,
+) -> dict[str, Any]:
+    """Bring the CMDPs and the manifest up to date, as the only writer; all CMDPs described."""
+    before = stored_manifest(folder, wanted)
+    described = (before["cmdps"] if before else {}) | solved
+    _write_models(folder, models, before)
+    manifest = _manifest(wanted, described)
+    try:
+        written = folder.read_manifest() if folder.manifest_path.exists() else None
+    except DamagedError:
+        path = folder.manifest_path
+        warnings.warn(f"{path} is damaged; it is written anew.", CmdpaxWarning, stacklevel=3)
+        written = None
+    if written is None or written["cmdps"] != described or (adds and written != manifest):
+        folder.write_manifest(manifest)
+    return described
 
 
 def _manifest(wanted: Specification, described: dict[str, Any]) -> dict[str, Any]:
@@ -129,7 +169,7 @@ def _write_models(folder: Folder, models: dict[str, Model], before: dict[str, An
     for fingerprint, model in models.items():
         if folder.write_cmdp(model.cmdp) and before and fingerprint in before["cmdps"]:
             path = folder.cmdp_path(fingerprint)
-            warnings.warn(f"{path} is damaged; it is written anew.", CmdpaxWarning, stacklevel=3)
+            warnings.warn(f"{path} is damaged; it is written anew.", CmdpaxWarning, stacklevel=4)
 
 
 def _described(models: dict[str, Model], known: dict[str, Any]) -> dict[str, Any]:

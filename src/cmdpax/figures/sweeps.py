@@ -61,11 +61,9 @@ def plot_sweep(
     if kind not in KINDS:
         raise ParameterError(f"unknown kind {kind!r} of picture; {nearest_name(kind, KINDS)}.")
     chosen = pick_cmdps(results, cmdp)
-    lines = [line for line in best_lines(results, algorithms) if _ran_on(results, line, chosen)]
-    if not lines:
-        raise ParameterError(f"{results.path} has no runs of these algorithms on this CMDP.")
     if kind == "multipliers":
-        return _multipliers(results, lines, chosen)
+        return _multipliers(results, best_lines(results, algorithms, chosen[:1]), chosen[0])
+    lines = best_lines(results, algorithms, chosen)
     panels = PANELS[kind]
     figure, axes = canvas(1, len(panels), "episode", _PANEL)
     for axis, (column, title) in zip(axes.flat, panels, strict=True):
@@ -77,36 +75,40 @@ def plot_sweep(
     return figure
 
 
-def _ran_on(results: Results, line: Line, cmdps: Sequence[str]) -> bool:
-    """A folder may have been extended by other CMDPs for other algorithms."""
-    import polars
-
-    mine = results.final.filter(polars.col("configuration") == line.configuration)
-    return not set(cmdps).isdisjoint(mine["cmdp"])
-
-
 def pick_cmdps(results: Results, wanted: str | None) -> list[str]:
     """Fingerprints of the CMDPs to draw."""
     described = results.manifest["cmdps"]
     if wanted is None:
         return list(described)
-    found = [f for f, entry in described.items() if wanted == entry["name"] or f.startswith(wanted)]
+    found = [
+        f
+        for f, entry in described.items()
+        if wanted and (wanted == entry["name"] or f.startswith(wanted))
+    ]
     if not found:
         names = [entry["name"] for entry in described.values()]
         raise ParameterError(
             f"{results.path} has no CMDP {wanted!r}; {nearest_name(wanted, names)}."
         )
-    return found[:1]
+    if len(found) > 1:
+        raise ParameterError(
+            f"{results.path} has {len(found)} CMDPs {wanted!r}; give a fingerprint such as "
+            f"{found[0][:12]}."
+        )
+    return found
 
 
-def best_lines(results: Results, algorithms: Sequence[str] | None) -> list[Line]:
-    """Every algorithm with its best configuration, in a fixed order of colours."""
-    known = results.best().to_dicts()
+def best_lines(
+    results: Results, algorithms: Sequence[str] | None, cmdps: Sequence[str]
+) -> list[Line]:
+    """Every algorithm with its best configuration on these CMDPs, in a fixed order of colours."""
+    known = results.best(cmdps=cmdps).to_dicts()
     names = [row["algorithm"] for row in known]
     for name in algorithms or ():
         if name not in names:
             raise ParameterError(
-                f"{results.path} has no algorithm {name!r}; {nearest_name(name, names)}."
+                f"{results.path} has no algorithm {name!r} on these CMDPs; "
+                f"{nearest_name(name, names)}."
             )
     known.sort(key=lambda row: not row["algorithm"].startswith("vanilla"))  # baselines first
     return [
@@ -151,12 +153,10 @@ def curve(
     return episodes, table[column].to_numpy().reshape(-1, len(episodes))
 
 
-def _multipliers(results: Results, lines: Sequence[Line], cmdps: Sequence[str]) -> "Figure":
-    """λ of each constraint, on the first of the CMDPs; the optimum dashed."""
+def _multipliers(results: Results, lines: Sequence[Line], fingerprint: str) -> "Figure":
+    """λ of each constraint on one CMDP; the optimum dotted."""
     import polars
 
-    fingerprint = next(cmdp for cmdp in cmdps if _ran_on(results, lines[0], [cmdp]))
-    lines = [line for line in lines if _ran_on(results, line, [fingerprint])]
     optimal = results.manifest["cmdps"][fingerprint]["multipliers"]
     if not optimal:
         raise ParameterError("the CMDP has no constraints, hence no multipliers to draw.")

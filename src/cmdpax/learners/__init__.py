@@ -1,6 +1,7 @@
 """Learners of an unknown CMDP, by name."""
 
 import importlib
+import inspect
 
 from cmdpax.errors import ParameterError, nearest_name
 from cmdpax.estimation import Knowledge
@@ -68,6 +69,10 @@ def _imported(address: str) -> Factory:
         raise ParameterError(
             f"algorithm {address!r} cannot be imported ({error}); put its module on PYTHONPATH."
         ) from None
-    if not callable(factory):
-        raise ParameterError(f"algorithm {address!r} is not a factory but {factory!r}.")
+    try:
+        inspect.signature(factory).bind("knowledge", "hyperparameters")
+    except (TypeError, ValueError):
+        raise ParameterError(
+            f"algorithm {address!r} is not a factory: it must take knowledge and hyperparameters."
+        ) from None
     return factory

@@ -4,6 +4,7 @@ A configuration is chosen per algorithm and CMDP in hindsight, by the sum of the
 the paper does; differences are between runs with the same seed.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -116,49 +117,44 @@ def step_sizes(paper: Measured) -> Claim:
         first, second = (total(row, (column,)) for row in rows)
         return first, second
 
-    def faster(cmdp: str) -> np.ndarray:
-        first, second = pair(cmdp, "sign_changes")
-        return np.asarray(first - second)
-
-    def as_large(cmdp: str) -> np.ndarray:
-        first, second = pair(cmdp, "violation_std")
-        return np.asarray(first / second)
-
-    def exact(cmdp: str) -> np.ndarray:
-        model = paper.results.cmdps[paper.cmdps[cmdp]]
-        sizes = []
-        for eta in (large, small):
-            found = iterate(model, "primal-dual", num_iterations=_EXACT_ITERATIONS, step_size=eta)
-            late = found.constraint_values[_EXACT_ITERATIONS // 2 :, 0]
-            sizes.append(late.std())
-        return np.array([sizes[0] / sizes[1]] * 2)  # no chance in it: two equal numbers
-
+    ratio = f"standard deviation over the second half, η = {large} over η = {small}"
+    exact = f"the same with the model known, second half of {_EXACT_ITERATIONS:,} iterations"
     return Claim(
         5,
         "With a larger η vanilla oscillates faster, but not less.",
         (
             Quantity(
                 f"sign changes per 1,000 episodes, η = {large} minus η = {small}",
-                paper.each(faster),
+                paper.each(lambda cmdp: np.subtract(*pair(cmdp, "sign_changes"))),
                 "above",
             ),
             Quantity(
-                f"standard deviation over the second half, η = {large} over η = {small}",
-                paper.each(as_large),
+                ratio,
+                paper.each(lambda cmdp: np.divide(*pair(cmdp, "violation_std"))),
                 "above",
                 0.9,
             ),
-            Quantity(
-                f"the same with the model known, second half of {_EXACT_ITERATIONS:,} iterations",
-                paper.each(exact),
-                "above",
-                0.9,
-            ),
+            Quantity(exact, paper.each(_exact_ratio, paper, large, small), "above", 0.9),
         ),
         "“Not less”: at least 0.9 times. A larger η also ends the first, large swings sooner, of "
         "which a short run's second half still has some; the oscillation that stays, seen with "
         "the model known, has the same size.",
     )
+
+
+def _exact_ratio(cmdp: str, paper: Measured, large: float, small: float) -> np.ndarray:
+    """Oscillation with the model known, of one step size over another."""
+    model = paper.results.cmdps[paper.cmdps[cmdp]]
+    sizes = []
+    for eta in (large, small):
+        found = iterate(model, "primal-dual", num_iterations=_EXACT_ITERATIONS, step_size=eta)
+        sizes.append(found.constraint_values[_EXACT_ITERATIONS // 2 :, 0].std())
+    return certain(sizes[0] / sizes[1])
+
+
+def certain(number: float) -> np.ndarray:
+    """A number without chance in it, as two equal runs: its interval is a point."""
+    return np.repeat(number, 2)
 
 
 def persistent(long: Measured) -> Claim:
@@ -185,11 +181,11 @@ def persistent(long: Measured) -> Claim:
             )
             for text, chosen in kinds
         ),
-        _decades(long, vanilla, step_size_exponent=0.0),
+        _decades(long, vanilla, "swings", "constant η", step_size_exponent=0.0),
     )
 
 
-def _decades(long: Measured, algorithm: str, **chosen: float) -> str:
+def _decades(long: Measured, algorithm: str, what: str, kind: str, **chosen: float) -> str:
     """The exponents decade by decade on the first CMDP: regret at 10k over regret at k."""
     import polars
 
@@ -209,8 +205,8 @@ def _decades(long: Measured, algorithm: str, **chosen: float) -> str:
         for i in range(len(ends) - 1)
     ]
     return (
-        "The first swings are larger than those that stay, so the exponent approaches 1 from "
-        f"below, if they stay; on the first CMDP with constant η it is {', '.join(shown)}."
+        f"The first {what} are larger than those that stay, so the exponent approaches 1 from "
+        f"below, if they stay; on the first CMDP with {kind} it is {', '.join(shown)}."
         if shown
         else ""
     )
@@ -262,7 +258,7 @@ def dual_alike(paper: Measured, costs: dict[str, np.ndarray]) -> Claim:
             ),
             Quantity(
                 "time per episode, dual over primal-dual",
-                paper.each(lambda _: costs[dual] / costs[primal_dual]),
+                costs,
                 "above",
                 1.0,
             ),
@@ -343,52 +339,46 @@ def fixed_bias(long: Measured) -> Claim:
     """11, ours: a fixed τ leaves a bias."""
     algorithm = PRIMAL_DUAL[1]
 
-    def rows(cmdp: str, decay: float) -> Any:
-        return long.rows(cmdp, algorithm, regularization_exponent=decay)
-
-    def bias(cmdp: str) -> np.ndarray:
-        model = long.results.cmdps[long.cmdps[cmdp]]
-        saddle = solve_regularized(model, REGULARIZATION, 6.0)
-        violation = model.thresholds - evaluate(model, saddle.policy).constraint_values
-        return np.repeat(violation.max(), 2)  # no chance in it: two equal numbers
-
-    def reached(cmdp: str) -> np.ndarray:
-        return total(rows(cmdp, 0.0), ("last_violation",)) / bias(cmdp)[0]
+    def column(cmdp: str, name: str, decay: float) -> np.ndarray:
+        return total(long.rows(cmdp, algorithm, regularization_exponent=decay), (name,))
 
     def slower(cmdp: str) -> np.ndarray:
-        fixed, decaying = (
-            total(rows(cmdp, decay), ("growth_constraints",)) for decay in (0.0, 0.2)
-        )
-        return np.asarray(fixed - decaying)
+        return np.subtract(*(column(cmdp, "growth_constraints", decay) for decay in (0.0, 0.2)))
 
-    fixed = _decades(long, algorithm, regularization_exponent=0.0)
+    bias = long.each(_saddle_violation, long)
+    reached = {cmdp: column(cmdp, "last_violation", 0.0) / bias[cmdp][0] for cmdp in bias}
+    text = "violation of the last policy, over that one"
     return Claim(
         11,
         "Ours, not the paper's: with a fixed τ the iterates converge to a point that violates the "
         "constraint, so that the regularized strong regret grows linearly again; with a decaying τ "
         "it grows more slowly.",
         (
-            Quantity(
-                f"violation at the saddle point, τ = {REGULARIZATION}", long.each(bias), "above"
-            ),
-            Quantity(
-                "violation of the last policy, over that one", long.each(reached), "above", 0.9
-            ),
+            Quantity(f"violation at the saddle point, τ = {REGULARIZATION}", bias, "above"),
+            Quantity(text, reached, "above", 0.8),
+            Quantity(text, reached, "below", 1.25),
             Quantity(
                 "growth exponent of the strong constraint regret, fixed minus decaying τ",
                 long.each(slower),
                 "above",
             ),
         ),
-        fixed.replace("swings", "errors").replace("constant η", "fixed τ"),
+        _decades(long, algorithm, "errors", "fixed τ", regularization_exponent=0.0),
     )
 
 
-def larger_of(results: Any) -> dict[str, Measured]:
+def _saddle_violation(cmdp: str, long: Measured) -> np.ndarray:
+    model = long.results.cmdps[long.cmdps[cmdp]]
+    saddle = solve_regularized(model, REGULARIZATION, 6.0)
+    violation = model.thresholds - evaluate(model, saddle.policy).constraint_values
+    return certain(violation.max())
+
+
+def larger_of(results: Any, seeds: Sequence[int]) -> dict[str, Measured]:
     """The larger sizes by name."""
     return {
         "S = {num_states}, A = {num_actions}, H = {horizon}".format(**sizes): Measured(
-            results, **sizes
+            results, seeds, **sizes
         )
         for sizes in LARGER
     }

@@ -6,27 +6,30 @@ import numpy as np
 
 from cmdpax.arguments import as_optimism
 from cmdpax.engine import Configuration
-from cmdpax.experiments import Results
 from cmdpax.hyperparameters import hyperparameters
 from cmdpax.learning import learn_batch
 from cmdpax.options import Options
 from cmdpax.reproduction.experiment import REGULARIZATION, STEP_SIZE
+from cmdpax.reproduction.measured import Measured
 
 _RUNS, _EPISODES, _REPEATS = 30, 1000, 5
 
 
-def seconds_per_episode(paper: Results, algorithms: tuple[str, ...]) -> dict[str, np.ndarray]:
-    """Of each algorithm on the first CMDP, several times over, in turns."""
-    cmdp = paper.cmdps[next(iter(paper.cmdps))]
+def cost_ratios(paper: Measured, first: str, second: str) -> dict[str, np.ndarray]:
+    """Time per episode of the first algorithm over the second's, on every CMDP, several times."""
     chosen = hyperparameters(STEP_SIZE, REGULARIZATION, 6.0, 0.0, _EPISODES)
     profile = as_optimism("empirical", _EPISODES)
     runs = [Configuration(seed, chosen, profile) for seed in range(_RUNS)]
-    options = Options(_EPISODES, record=[1])
-    took: dict[str, list[float]] = {name: [] for name in algorithms}
-    for repeat in range(_REPEATS + 1):
-        for name in algorithms:
-            start = time.perf_counter()
-            learn_batch(cmdp, name, runs, options)
-            if repeat:  # the first one compiles
-                took[name].append(time.perf_counter() - start)
-    return {name: np.array(times) / (_RUNS * _EPISODES) for name, times in took.items()}
+
+    def ratios(cmdp: str) -> np.ndarray:
+        model = paper.results.cmdps[paper.cmdps[cmdp]]
+        took: dict[str, list[float]] = {first: [], second: []}
+        for repeat in range(_REPEATS + 1):
+            for name, times in took.items():  # in turns: the machine's load is that of both
+                start = time.perf_counter()
+                learn_batch(model, name, runs, Options(_EPISODES, record=[1]))
+                if repeat:  # the first one compiles
+                    times.append(time.perf_counter() - start)
+        return np.array(took[first]) / np.array(took[second])
+
+    return paper.each(ratios)

@@ -13,7 +13,7 @@ REGULARIZATIONS = (0.01, 0.02)
 STEP_SIZE, REGULARIZATION = 0.1, 0.02
 DECAYING_STEP_SIZE = "0.5*k^-0.2"
 DECAYING_REGULARIZATION = "0.1*k^-0.2"
-CAPS = (3.0, 6.0, 12.0, 24.0)
+CAPS = (6.0, 12.0, 24.0)
 LARGER = (
     {"num_states": 10, "num_actions": 5, "horizon": 10},
     {"num_states": 20, "num_actions": 5, "horizon": 10},
@@ -32,6 +32,11 @@ class Scale(NamedTuple):
     long_runs: int = 3
     num_cmdps: int = 1
 
+    @property
+    def cmdp_seeds(self) -> list[int]:
+        """The paper's CMDP first."""
+        return list(range(SEED, SEED + self.num_cmdps))
+
 
 QUICK = Scale(num_episodes=1000, num_runs=2, long_episodes=50_000, long_runs=2)
 
@@ -40,7 +45,7 @@ def specifications(scale: Scale) -> dict[str, Specification]:
     """The sweeps by name, in the order in which they are run."""
     seeds = list(range(SEED, SEED + scale.num_runs))
     long_seeds = list(range(SEED, SEED + scale.long_runs))
-    cmdps = [SEED + index for index in range(scale.num_cmdps)]
+    cmdps = scale.cmdp_seeds
     margin = strict_safety(scale.num_episodes, SAFETY_EXPONENT)
     tuned = {"step_size": STEP_SIZE, "regularization": REGULARIZATION}
     episodes = scale.num_episodes

@@ -1,6 +1,6 @@
 """Numbers out of the sweeps, CMDP by CMDP and seed by seed."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,14 +16,15 @@ STRONG = SUMS["strong"]
 class Measured:
     """A sweep over CMDPs of one size; CMDPs are known by their seeds."""
 
-    def __init__(self, results: Results, **sizes: int) -> None:
-        """Of a sweep, or of those of its CMDPs that have these sizes."""
+    def __init__(self, results: Results, seeds: Sequence[int], **sizes: int) -> None:
+        """Of a sweep: its CMDPs with these seeds (a folder may hold more), and with these sizes."""
         self.results = results
         self.num_episodes = int(results.manifest["specification"]["num_episodes"])
         self.cmdps = {
             str(entry["source"]["parameters"]["seed"]): fingerprint
             for fingerprint, entry in results.manifest["cmdps"].items()
             if sizes.items() <= entry["source"]["parameters"].items()
+            and entry["source"]["parameters"]["seed"] in seeds
         }
 
     def rows(self, cmdp: str, algorithm: str, **chosen: float) -> "polars.DataFrame":

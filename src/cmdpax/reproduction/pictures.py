@@ -26,16 +26,20 @@ def draw_figures(sweeps: dict[str, Results], folder: Path) -> list[Path]:
         "multipliers": plot_sweep(paper, "multipliers", algorithms=PRIMAL_DUAL, cmdp=first),
         "long-run": long_run(sweeps["long"]),
     }
-    try:
-        folder.mkdir(exist_ok=True)
-    except OSError as error:
-        raise FileError(f"cannot write to {folder}: {error.strerror or error}.") from None
     paths = []
     for name, figure in figures.items():
         for ending in (".png", ".pdf"):
             paths.append(folder / (name + ending))
             save_figure(figure, paths[-1])
     return paths
+
+
+def make_figure_folder(folder: Path) -> None:
+    """Where the figures go."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"cannot write to {folder}: {error.strerror or error}.") from None
 
 
 def iterates(paper: Results, cmdp: str) -> "Figure":
@@ -45,7 +49,7 @@ def iterates(paper: Results, cmdp: str) -> "Figure":
     one run.
     """
     figure, axes = canvas(2, 2, "episode", _PANEL)
-    lines = _named(paper, PRIMAL_DUAL)
+    lines = _named(paper, PRIMAL_DUAL, cmdp)
     panels = (("violation", "constraint violation"), ("suboptimality", "objective suboptimality"))
     for place, (column, label) in enumerate(panels):
         mean, single = axes[:, place]
@@ -63,7 +67,7 @@ def iterates(paper: Results, cmdp: str) -> "Figure":
 def regrets(paper: Results, pair: tuple[str, str], cmdp: str) -> "Figure":
     """Strong regrets on the left, weak ones on the right."""
     figure, axes = canvas(1, 4, "episode", (2.6, 2.3))
-    lines = _named(paper, pair)
+    lines = _named(paper, pair, cmdp)
     panels = (
         ("strong_constraints", "constraint regret", "(a) strong regrets"),
         ("strong_objective", "objective regret", ""),
@@ -116,9 +120,9 @@ def _configuration(long: Results, algorithm: str, column: str, decays: bool) -> 
     return str(rows["configuration"][0])
 
 
-def _named(paper: Results, pair: tuple[str, str]) -> list[Line]:
-    """Short names, vanilla first."""
-    lines = {line.algorithm: line for line in best_lines(paper, pair)}
+def _named(paper: Results, pair: tuple[str, str], cmdp: str) -> list[Line]:
+    """Short names, vanilla first; each with its best configuration on the CMDP."""
+    lines = {line.algorithm: line for line in best_lines(paper, pair, [cmdp])}
     return [lines[name]._replace(label=name.partition("-")[0]) for name in pair]
 
 

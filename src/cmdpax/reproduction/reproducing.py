@@ -4,21 +4,19 @@ import functools
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
-
-import numpy as np
 
 from cmdpax.errors import ParameterError
 from cmdpax.experiments import Results, Stand, sweep
 from cmdpax.files import write_atomically
 from cmdpax.reproduction import claims
 from cmdpax.reproduction.compilation import compilation_time
-from cmdpax.reproduction.costs import seconds_per_episode
+from cmdpax.reproduction.costs import cost_ratios
 from cmdpax.reproduction.experiment import DUAL, PRIMAL_DUAL, QUICK, Scale, specifications
 from cmdpax.reproduction.measured import Measured
-from cmdpax.reproduction.pictures import draw_figures
+from cmdpax.reproduction.pictures import draw_figures, make_figure_folder
 from cmdpax.reproduction.tables import configuration_table, table_as_markdown, write_table
 from cmdpax.reproduction.theory import theory_claim
 from cmdpax.reproduction.verdict import Claim, as_markdown, as_record
@@ -28,6 +26,7 @@ class Reproduction(NamedTuple):
     """What came out.
 
     Attributes:
+        cmdps: fingerprints of the CMDPs that count, the paper's first.
         sweeps: the results by name: "paper", "caps", "safety", "larger", "long", and "theory-SEED".
         claims: each with its quantities and decisions.
         figures: the pictures.
@@ -35,6 +34,7 @@ class Reproduction(NamedTuple):
         compile_seconds: of them, compilation.
     """
 
+    cmdps: list[str]
     sweeps: dict[str, Results]
     claims: list[Claim]
     figures: list[Path]
@@ -64,6 +64,7 @@ def reproduce(
     start = time.perf_counter()
     scale = (QUICK if quick else Scale())._replace(num_cmdps=num_cmdps)
     folder = Path(out)
+    make_figure_folder(folder / "figures")  # not after all runs, if it cannot be written
     with compilation_time() as compiled:
         sweeps = {
             name: sweep(
@@ -71,21 +72,24 @@ def reproduce(
             )
             for name, specification in specifications(scale).items()
         }
-        costs = seconds_per_episode(sweeps["paper"], (PRIMAL_DUAL[1], DUAL[1]))
-        found = judge(sweeps, costs)
+        found = judge(sweeps, scale.cmdp_seeds)
         if theory:
-            claim, more = theory_claim(folder, sweeps["paper"], progress)
+            paper = Measured(sweeps["paper"], scale.cmdp_seeds)
+            claim, more = theory_claim(folder, paper, progress)
             found.append(claim)
             sweeps |= more
     figures = draw_figures(sweeps, folder / "figures")
-    _write(folder, found, sweeps["paper"])
+    _write(folder, found, Measured(sweeps["paper"], scale.cmdp_seeds))
     seconds = time.perf_counter() - start
-    return Reproduction(sweeps, found, figures, seconds, compiled.seconds)
+    cmdps = list(Measured(sweeps["paper"], scale.cmdp_seeds).cmdps.values())
+    return Reproduction(cmdps, sweeps, found, figures, seconds, compiled.seconds)
 
 
-def judge(sweeps: dict[str, Results], costs: dict[str, np.ndarray]) -> list[Claim]:
-    """All claims, from the sweeps and the measured times per episode."""
-    paper, long = Measured(sweeps["paper"]), Measured(sweeps["long"])
+def judge(sweeps: dict[str, Results], seeds: Sequence[int]) -> list[Claim]:
+    """All claims, on the CMDPs with these seeds: the folders may hold more."""
+    paper, caps, safety, long = (
+        Measured(sweeps[name], seeds) for name in ("paper", "caps", "safety", "long")
+    )
     return [
         claims.strong_regrets(1, paper, PRIMAL_DUAL),
         claims.strong_regrets(2, paper, DUAL),
@@ -93,15 +97,15 @@ def judge(sweeps: dict[str, Results], costs: dict[str, np.ndarray]) -> list[Clai
         claims.damped(paper),
         claims.step_sizes(paper),
         claims.persistent(long),
-        claims.caps(Measured(sweeps["caps"])),
-        claims.dual_alike(paper, costs),
-        claims.larger_sizes(claims.larger_of(sweeps["larger"])),
-        claims.strict_safety(Measured(sweeps["safety"])),
+        claims.caps(caps),
+        claims.dual_alike(paper, cost_ratios(paper, DUAL[1], PRIMAL_DUAL[1])),
+        claims.larger_sizes(claims.larger_of(sweeps["larger"], seeds)),
+        claims.strict_safety(safety),
         claims.fixed_bias(long),
     ]
 
 
-def _write(folder: Path, found: list[Claim], paper: Results) -> None:
+def _write(folder: Path, found: list[Claim], paper: Measured) -> None:
     """verdict.md and .json, configurations.md and .csv."""
     records: Any = [as_record(claim) for claim in found]
     table = configuration_table(paper)

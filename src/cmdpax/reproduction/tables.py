@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cmdpax.experiments import Results
 from cmdpax.experiments.statistics import Interval, interval
 from cmdpax.files import write_atomically
+from cmdpax.reproduction.measured import Measured
 
 if TYPE_CHECKING:
     import polars
@@ -20,13 +20,14 @@ MEASURES = (
 )
 
 
-def configuration_table(paper: Results) -> "polars.DataFrame":
+def configuration_table(paper: Measured) -> "polars.DataFrame":
     """A row per algorithm and configuration; with several CMDPs intervals are over CMDPs."""
     import polars
 
     rows = []
     keys = ["algorithm", "step_size", "regularization"]
-    for key, group in paper.final.group_by(keys, maintain_order=True):
+    counted = polars.col("cmdp").is_in(list(paper.cmdps.values()))
+    for key, group in paper.results.final.filter(counted).group_by(keys, maintain_order=True):
         row: dict[str, object] = dict(zip(keys, key, strict=True)) | {"runs": len(group)}
         for measure in MEASURES:
             by_cmdp = group.group_by("cmdp", maintain_order=True).agg(polars.col(measure).mean())

@@ -38,7 +38,7 @@ class Quantity(NamedTuple):
         low, high = found.low - self.bound, found.high - self.bound
         if self.side == "above":
             low, high = -high, -low
-        if high < 0 or (high == 0 and low == 0):
+        if high < 0:
             return "holds"
         return "fails" if low > 0 else "undecided"
 

@@ -1,5 +1,6 @@
 """The engine: configurations in, NumPy arrays of their accounts out."""
 
+import functools
 import os
 import threading
 from collections.abc import Sequence
@@ -233,14 +234,16 @@ def cast(tree: Any, dtype: Any) -> Any:
 
 def stack_runs(sizes: Sizes, configurations: Sequence[Configuration], dtype: Any) -> Runs:
     """Stack the configurations; the key of a run is that of its seed alone."""
-    keys = [jax.random.key(c.seed, impl="threefry2x32") for c in configurations]
-    bonuses = [c.optimism.numbers(sizes) for c in configurations]
+    seeds = jnp.asarray(np.array([c.seed for c in configurations], dtype=np.uint32))
+    keys = jax.vmap(functools.partial(jax.random.key, impl="threefry2x32"))(seeds)
+    numbers = {c.optimism: c.optimism.numbers(sizes) for c in configurations}
+    bonuses = [numbers[c.optimism] for c in configurations]
     chosen = [c.hyperparameters for c in configurations]
 
     def stack(*numbers: float) -> jax.Array:
         return jnp.asarray(np.array(numbers), dtype)
 
-    return Runs(jnp.stack(keys), jax.tree.map(stack, *chosen), jax.tree.map(stack, *bonuses))
+    return Runs(keys, jax.tree.map(stack, *chosen), jax.tree.map(stack, *bonuses))
 
 
 def find_saddles(cmdp: CMDP, configurations: Sequence[Configuration]) -> list[Saddle]:

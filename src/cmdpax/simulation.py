@@ -24,6 +24,7 @@ from cmdpax.optimism import Bonuses
 from cmdpax.transitions import at_step, sample_at, sample_index, support_of
 
 _BLOCK_BYTES = 2**24  # policies that are kept until they are accounted for
+_ACCELERATOR_BLOCK_BYTES = 2**31
 
 
 class Runs(NamedTuple):
@@ -157,12 +158,16 @@ def advance(
 
 
 def block_size(sizes: Sizes, num_runs: int, dtype: Any) -> int:
-    """Episodes per block: as many as memory allows, at most 1024."""
+    """Episodes per block: as many as memory allows, at most 1024.
+
+    A processor's caches like small blocks; an accelerator's many threads do not.
+    """
     _, *pairs = sizes
+    limit = _BLOCK_BYTES if jax.default_backend() == "cpu" else _ACCELERATOR_BLOCK_BYTES
     policy_bytes = num_runs * jnp.dtype(dtype).itemsize
     for axis in pairs:
         policy_bytes *= axis
-    return int(min(1024, max(1, _BLOCK_BYTES // policy_bytes)))
+    return int(min(1024, max(1, limit // policy_bytes)))
 
 
 def blocks(

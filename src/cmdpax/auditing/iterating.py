@@ -59,4 +59,9 @@ def step_shapes(
 
 def worst_once(problem: Problem, statements: Sequence[Statement]) -> list[Worst]:
     """The same for statements without iterations."""
-    return [jax.device_get(compare(statement.sides(problem), 0)) for statement in statements]
+    return list(jax.device_get(_once(problem, tuple(statements))))
+
+
+@functools.partial(jax.jit, static_argnames="statements")
+def _once(problem: Problem, statements: tuple[Statement, ...]) -> tuple[Worst, ...]:
+    return tuple(compare(statement.sides(problem), 0) for statement in statements)

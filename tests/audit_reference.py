@@ -24,14 +24,14 @@ class Numbers(NamedTuple):
 
 
 class Iterates(NamedTuple):
-    """The scheme's iterates 1, …, T + 1, and where they go."""
+    """The scheme's iterates 1, …, T, and where they go."""
 
     dense: Dense
     numbers: Numbers
-    policies: np.ndarray  # [T + 1, H, S, A]
-    multipliers: np.ndarray  # [T + 1, I]
-    q_lagrangian: np.ndarray  # [T + 1, H, S, A]
-    values: np.ndarray  # V_r, V_u: [T + 1, 1 + I]
+    policies: np.ndarray  # [T, H, S, A]
+    multipliers: np.ndarray  # [T, I]
+    q_lagrangian: np.ndarray  # [T, H, S, A]
+    values: np.ndarray  # V_r, V_u: [T, 1 + I]
     target: np.ndarray  # π*_τ
     target_multipliers: np.ndarray  # λ*_τ
 

@@ -156,7 +156,7 @@ class TestOwnStatements:
         """No probability ever falls below 0.4: false, and worst at the smallest one."""
         row = self.own(lambda _, step: Sides(0.4, step.policy))
         k, h, s, a = (row.worst[axis] for axis in "khsa")
-        policies = iterates_of(unbroken().problem, T + 1).policies
+        policies = iterates_of(unbroken().problem, T).policies
         assert row.verdict == "fails"
         assert row.right == pytest.approx(policies.min(), abs=1e-9)
         assert row.right == pytest.approx(policies[k - 1, h, s, a], abs=1e-9)

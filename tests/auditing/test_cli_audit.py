@@ -53,7 +53,7 @@ def test_numbers_that_json_does_not_have_are_null(run):
 
 
 def test_online_with_its_options(run):
-    options = ("--online", "--episodes", "10", "--seeds", "3", "--json")
+    options = ("--online", "--episodes", "30", "--seeds", "6", "--json")
     code, out, _ = run(*AUDIT, *options)
     rows = {row["name"]: row for row in json.loads(out)["rows"]}
     assert code == 0

@@ -21,11 +21,11 @@ SUMS = ("estimation error of r", "estimation error of u_0", "estimation error of
 
 
 def certain() -> cmdpax.CMDP:
-    """One state, two actions, one step; all observations are certain: 1 or 0."""
+    """The bandit's sizes; all observations are certain: 1 or 0."""
     return cmdpax.CMDP(
-        transitions=np.ones((1, 1, 2, 1)),
-        rewards=np.array([[[1.0, 0.0]]]),
-        constraint_rewards=np.array([[[[0.0, 1.0]]]]),
+        transitions=np.ones((1, 1, 3, 1)),
+        rewards=np.array([[[1.0, 0.0, 0.0]]]),
+        constraint_rewards=np.array([[[[0.0, 1.0, 0.0]]]]),
         thresholds=np.array([0.25]),
         initial=np.ones(1),
     )

@@ -11,13 +11,13 @@ from audit_reference import Iterates, iterates_of
 @pytest.fixture(scope="module")
 def run() -> Iterates:
     """The scheme of the audit in plain NumPy."""
-    return iterates_of(unbroken().problem, T + 1)
+    return iterates_of(unbroken().problem, T)
 
 
 @pytest.mark.parametrize("name", audit_reference.SIDES)
 def test_both_sides_at_the_worst_place_and_nowhere_less_slack(name: str, run: Iterates) -> None:
     row = unbroken().row(name)
-    sides = [audit_reference.SIDES[name](run, k) for k in range(T + 1)]
+    sides = [audit_reference.SIDES[name](run, k) for k in range(T)]
     left, right = (np.array(side) for side in zip(*sides, strict=True))
     place = tuple(row.worst.values())
     place = (place[0] - 1, *place[1:])
@@ -47,10 +47,10 @@ def test_the_identity_of_three_points(run: Iterates) -> None:
 
 def test_potentials_and_the_closed_form(run: Iterates) -> None:
     found = unbroken()
-    expected = np.array([audit_reference.potential(run, k) for k in range(T + 1)])
+    expected = np.array([audit_reference.potential(run, k) for k in range(T)])
     np.testing.assert_allclose(found.potentials, expected, rtol=0, atol=1e-9)
     eta, tau = run.numbers[:2]
-    proved = (1 - eta * tau) ** np.arange(T + 1) * expected[0]
+    proved = (1 - eta * tau) ** np.arange(T) * expected[0]
     proved = proved + eta / tau * sum(audit_reference.constants(run))
     row = found.row("potential, closed form")
     assert row.slack == pytest.approx((proved - expected).min(), rel=1e-9)

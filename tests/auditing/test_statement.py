@@ -1,10 +1,15 @@
 """`compare`, `worse` and `judge`, by themselves."""
 
+import math
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import cmdpax
 from cmdpax.auditing import Sides, Statement
+from cmdpax.auditing.online import _binomial_tail
 from cmdpax.auditing.statement import Worst, compare, judge, nothing_yet, worse
 
 INF, NAN = float("inf"), float("nan")
@@ -111,3 +116,28 @@ class TestJudge:
         assert (row.name, row.place, row.text) == ("name", "place", "text")
         once = judge(statement(), compare(Sides(0.0, 1.0), 0), (), [], None)
         assert once.worst == {}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"premises": ("unit reward",)}, "did you mean 'unit rewards'"),
+        ({"axes": "hs"}, "have the shape \\(\\), but axes is 'hs'"),
+    ],
+)
+def test_statements_that_make_no_sense(changes: dict[str, Any], message: str) -> None:
+    plain = Statement("own", "here", "0 ≤ 1", "", lambda problem, step: Sides(0.0, 1.0))
+    with pytest.raises(cmdpax.ParameterError, match=message):
+        cmdpax.audit(
+            cmdpax.environments.make("bandit"),
+            num_iterations=20,
+            statements=[plain._replace(**changes)],
+        )
+
+
+def test_few_failures_may_be_chance() -> None:
+    """1 of 20 runs, each of which may fail with probability 1/30."""
+    tail = sum(math.comb(20, k) * (1 / 30) ** k * (29 / 30) ** (20 - k) for k in range(1, 21))
+    assert _binomial_tail(1, 20, 1 / 30) == pytest.approx(tail)
+    assert tail == pytest.approx(1 - (29 / 30) ** 20)
+    assert _binomial_tail(4, 20, 1 / 30) < 0.05

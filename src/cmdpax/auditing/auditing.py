@@ -15,7 +15,7 @@ from cmdpax.auditing.online import online_rows
 from cmdpax.auditing.problem import Problem, Scheme, library_scheme, make_problem
 from cmdpax.auditing.statement import Row, Statement, judge
 from cmdpax.engine import cast
-from cmdpax.errors import ParameterError
+from cmdpax.errors import ParameterError, nearest_name
 from cmdpax.hyperparameters import hyperparameters, require_count
 from cmdpax.learners.base import Factory
 from cmdpax.model import CMDP
@@ -31,7 +31,7 @@ class Audit(NamedTuple):
 
     Attributes:
         rows: one per statement.
-        potentials: Φ_1, …, Φ_{T+1}.
+        potentials: Φ_1, …, Φ_T.
         problem: the optimum, saddle point and parameters that were used.
     """
 
@@ -95,6 +95,8 @@ def audit(
     validate(cmdp)
     count = require_count("num_iterations", num_iterations)
     chosen = hyperparameters(step_size, regularization, max_multiplier or 6.0, 0.0, count)
+    if not 0 < accuracy < 1:
+        raise ParameterError(f"accuracy is {accuracy}, it must be between 0 and 1.")
     if not chosen.regularization.initial > 0:
         raise ParameterError("the audit needs regularization > 0: the saddle point depends on it.")
     with jax.enable_x64(True):
@@ -126,6 +128,11 @@ def _known_rows(
     chosen = [statement for statement in statements if _applies(problem, statement)]
     worst, potentials, shapes = worst_steps(problem, chosen, num_iterations, scheme)
     for statement, found, shape in zip(chosen, worst, shapes, strict=True):
+        if len(shape) != len(statement.axes):
+            raise ParameterError(
+                f"the sides of {statement.name!r} have the shape {shape}, but axes is "
+                f"{statement.axes!r}; name each axis by a letter."
+            )
         trivial = None if statement.trivial is None else float(statement.trivial(problem))
         missing = unmet(problem, statement.premises)
         rows.append(judge(statement, found, shape, missing, trivial))
@@ -164,6 +171,9 @@ def unmet(problem: Problem, premises: Sequence[str]) -> list[str]:
         ),
         "slater": (gap > 0, f"Ξ = {gap:.4g} is not positive"),
     }
+    for name in premises:
+        if name not in checks:
+            raise ParameterError(f"unknown premise {name!r}; {nearest_name(name, checks)}.")
     return [sentence for name, (met, sentence) in checks.items() if name in premises and not met]
 
 

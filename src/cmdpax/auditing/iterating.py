@@ -15,7 +15,7 @@ from cmdpax.auditing.statement import Statement, Worst, compare, nothing_yet, wo
 def worst_steps(
     problem: Problem, statements: Sequence[Statement], num_iterations: int, scheme: Scheme
 ) -> tuple[list[Worst], np.ndarray, list[tuple[int, ...]]]:
-    """Of every statement the worst place; Φ_1, …, Φ_{T+1}; and the shapes of the sides."""
+    """Of every statement the worst place; Φ_1, …, Φ_T; and the shapes of the sides."""
     worst, potentials = _run(problem, tuple(statements), num_iterations, scheme)
     shapes = step_shapes(problem, statements, scheme)
     return list(jax.device_get(worst)), np.asarray(potentials), shapes
@@ -36,7 +36,7 @@ def _run(
 
     log_policy, multipliers = start_of(problem)
     start = (log_policy, multipliers, tuple(nothing_yet(float) for _ in statements))
-    iterations = jnp.arange(1, num_iterations + 2, dtype=jnp.int32)
+    iterations = jnp.arange(1, num_iterations + 1, dtype=jnp.int32)
     (_, _, worst), potentials = jax.lax.scan(body, start, iterations)
     return worst, potentials
 

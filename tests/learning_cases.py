@@ -94,3 +94,16 @@ def as_number(value: Any) -> Any:
 def default_regularization(algorithm: str) -> float:
     """What `learn` takes if nothing is said."""
     return 0.02 if algorithm.startswith("regularized") else 0.0
+
+
+ALGORITHM = "regularized-primal-dual"
+
+
+def learn(cmdp: cmdpax.CMDP | None = None, algorithm: Any = ALGORITHM, **changes: Any) -> Any:
+    """`learn` with small defaults."""
+    arguments = {"num_episodes": 60, "seeds": 2, "max_multiplier": NO_WARNING} | changes
+    return cmdpax.learn(model(2) if cmdp is None else cmdp, algorithm, **arguments)
+
+
+def bandit() -> cmdpax.CMDP:
+    return cmdpax.environments.make("bandit")

@@ -178,6 +178,11 @@ def _run_group(
         kept.append((*shown, _take(block.log, np.arange(count))))
         last = block.policies[count - 1]
         report(first + count - 1, num_episodes)
+    return _collected(kept, sums.unsafe, capped, last)
+
+
+def _collected(kept: list[tuple[Any, ...]], unsafe: Any, capped: Any, last: Any) -> Collected:
+    """The blocks one after the other, runs first."""
     joined = jax.tree.map(
         lambda *arrays: np.moveaxis(np.concatenate(arrays), 0, 1), *kept
     )  # episodes came first
@@ -187,7 +192,7 @@ def _run_group(
         multipliers,
         distance,
         None if log is None else Log(*log),
-        np.asarray(sums.unsafe),
+        np.asarray(unsafe),
         np.asarray(capped),
         np.array(last, dtype=np.float64),
     )

@@ -30,7 +30,7 @@ class Episode(NamedTuple):
         every_q: Q̂_r, Q̂_{u_i} and Q̂_ψ of Algorithm 2, `[H, L, S, A]`, from the learner's counts.
         q_lagrangian: Q̂_z as the learner used it.
         constraint_values: V̂_u as the learner used it.
-        true_values: V_r, V_{u_i} and the entropy of π_k in the true model, `[L]`.
+        values: V_r, V_{u_i} and the entropy of π_k in the true model, `[L]`.
         optimistic_values: V̂_r, V̂_{u_i} and V̂_ψ at the start, `[L]`.
         means: r̄ and ū, `[H, J, S, A]`.
         signals: r and u, `[H, J, S, A]`.
@@ -52,7 +52,7 @@ class Episode(NamedTuple):
     every_q: Float[Array, "H L S A"]
     q_lagrangian: Float[Array, "H S A"]
     constraint_values: Float[Array, " I"]
-    true_values: Float[Array, " L"]
+    values: Float[Array, " L"]
     optimistic_values: Float[Array, " L"]
     means: Float[Array, "H J S A"]
     signals: Float[Array, "H J S A"]

@@ -1,4 +1,7 @@
-"""Statements of Section 5 and its appendices, on one episode of Algorithm 1."""
+"""Statements of Section 5 and its appendices, on one episode of Algorithm 1.
+
+An `Episode` has what a `Step` has: bounds on values and errors are those of the known model.
+"""
 
 import functools
 import math
@@ -7,13 +10,14 @@ from typing import Any
 import jax.numpy as jnp
 
 from cmdpax.auditing.convergence import (
-    distance_error,
+    constraint_error,
     dual_constant,
-    fixed_constraint_error,
-    local_norm_ceiling,
+    local_norms_bounded,
+    objective_error,
     primal_constant,
     start_ceiling,
-    value_ceiling,
+    values_bounded,
+    values_not_negative,
 )
 from cmdpax.auditing.episodes import Episode, expected_next
 from cmdpax.auditing.problem import Problem
@@ -88,23 +92,6 @@ def lagrangian_optimism(problem: Problem, episode: Episode) -> Sides:
 # ---------------------------------------------------------------------------- bounds and potential
 
 
-def truncated_not_negative(_: Problem, episode: Episode) -> Sides:
-    """0 ≤ Q̂_z."""
-    return Sides(-episode.q_lagrangian, 0.0)
-
-
-def truncated_bounded(problem: Problem, episode: Episode) -> Sides:
-    """Q̂_z ≤ -τ log π_k + B."""
-    surprise = -problem.regularization * episode.log_policy
-    return Sides(episode.q_lagrangian, surprise + value_ceiling(problem))
-
-
-def truncated_norms_bounded(problem: Problem, episode: Episode) -> Sides:
-    """Σ_a π_k exp(ηQ̂_z) Q̂_z² ≤ √A exp(ηB) (2B² + 2τ² 64/e²)."""
-    weights = jnp.exp(episode.log_policy + problem.step_size * episode.q_lagrangian)
-    return Sides(jnp.sum(weights * episode.q_lagrangian**2, axis=-1), local_norm_ceiling(problem))
-
-
 def truncated_gradient_bounded(problem: Problem, episode: Episode) -> Sides:
     """‖V̂_u - c + τλ_k‖ ≤ √I (H + τ λ_max)."""
     gradient = episode.constraint_values - problem.cmdp.thresholds
@@ -116,25 +103,11 @@ def online_recursion(problem: Problem, episode: Episode) -> Sides:
     """Φ_{k+1} ≤ (1-ητ)Φ_k + η²(D + D') + η(V̂_z - V_z) + η λ_max Σ_i |V̂_{u_i} - V_{u_i}|."""
     eta, tau = problem.step_size, problem.regularization
     weights = jnp.concatenate([jnp.ones(1), episode.multipliers, tau[None]])
-    excess = (episode.optimistic_values - episode.true_values) @ weights
-    missed = jnp.sum(jnp.abs(episode.constraint_values - episode.true_values[1:-1]))
+    excess = (episode.optimistic_values - episode.values) @ weights
+    missed = jnp.sum(jnp.abs(episode.constraint_values - episode.values[1:-1]))
     added = eta**2 * (primal_constant(problem) + dual_constant(problem))
     learning = eta * excess + eta * problem.max_multiplier * missed
     return Sides(episode.next_potential, (1 - eta * tau) * episode.potential + added + learning)
-
-
-def online_objective_error(problem: Problem, episode: Episode) -> Sides:
-    """[V_r* - V_r^{π_k}]_+ ≤ H^{3/2}(2Φ_k)^{1/2} + τ H log A."""
-    missing = jnp.maximum(problem.optimal_values[0] - episode.true_values[0], 0)
-    entropy = problem.regularization * problem.horizon * problem.log_num_actions
-    return Sides(missing, distance_error(problem, episode.potential) + entropy)
-
-
-def online_constraint_error(problem: Problem, episode: Episode) -> Sides:
-    """[c_i - V_{u_i}]_+ ≤ H^{3/2}(2Φ_k)^{1/2} + τλ_max/2 + (H²/Ξ + τ H log A)/λ_max."""
-    missing = jnp.maximum(problem.cmdp.thresholds - episode.true_values[1:-1], 0)
-    bound = distance_error(problem, episode.potential) + fixed_constraint_error(problem)
-    return Sides(missing, bound)
 
 
 EVENT = (
@@ -161,17 +134,17 @@ ON_EVENT = (
 ALWAYS = (
     Statement(
         "truncated values are not negative", "App. E, truncated value function bounds",
-        "0 ≤ Q̂_z", "hsa", truncated_not_negative,
+        "0 ≤ Q̂_z", "hsa", values_not_negative,
     ),
     Statement(
         "truncated values are bounded", "App. E, truncated value function bounds",
-        "Q̂_z ≤ -τ log π_k + H(1 + I λ_max + τ log A)", "hsa", truncated_bounded,
+        "Q̂_z ≤ -τ log π_k + H(1 + I λ_max + τ log A)", "hsa", values_bounded,
         note="through the caps; “bounded by the true values” (print) is false",
     ),
     Statement(
         "truncated local norms are bounded", "App. E, truncated value function bounds",
         "Σ_a π_k exp(ηQ̂_z) Q̂_z² ≤ √A exp(ηB) (2B² + 128 τ²/e²)", "hs",
-        truncated_norms_bounded, ("small steps",),
+        local_norms_bounded, ("small steps",),
     ),
     Statement(
         "truncated dual gradient is bounded", "App. E, truncated value function bounds",
@@ -180,11 +153,11 @@ ALWAYS = (
     ),
     Statement(
         "online objective error", "Lemma 4.2", "as with the model known, with the learner's Φ_k",
-        "", online_objective_error, trivial=lambda problem: problem.horizon,
+        "", objective_error, trivial=lambda problem: problem.horizon,
     ),
     Statement(
         "online constraint error", "Lemma 4.2", "as with the model known, with the learner's Φ_k",
-        "i", online_constraint_error, ("constraints", "slater"),
+        "i", constraint_error, ("constraints", "slater"),
         trivial=lambda problem: jnp.max(problem.cmdp.thresholds, initial=0.0),
     ),
 )  # fmt: skip

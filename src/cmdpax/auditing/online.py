@@ -123,7 +123,7 @@ def _run(
             ]
             mass, log_a = episode.occupancy, problem.log_num_actions
             shown = Shown(
-                episode.true_values,
+                episode.values,
                 episode.optimistic_values,
                 2 * jnp.sum(mass * (episode.reward_bonus + episode.transition_bonus)),
                 2 * jnp.sum(mass * episode.transition_bonus) * log_a,

@@ -7,9 +7,9 @@ import polars
 import pytest
 
 import cmdpax
-from cmdpax.experiments.statistics import half_width
 from cmdpax.figures import KINDS, plot_sweep, save_figure
 from cmdpax.figures.style import ALGORITHMS
+from cmdpax.intervals import half_width
 from sweep_cases import specification
 
 PAIR = [{"name": "regularized-primal-dual"}, {"name": "vanilla-primal-dual"}]

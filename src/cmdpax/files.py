@@ -98,6 +98,20 @@ def write_npz(path: Path, arrays: Mapping[str, Any]) -> None:
     write_atomically(path, write)
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write a text file in UTF-8, whole or not at all."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file, whole or not at all."""
+
+    def write(file: BinaryIO) -> None:
+        file.write(content)
+
+    write_atomically(path, write)
+
+
 def write_atomically(path: Path, write: Callable[[BinaryIO], None]) -> None:
     """Write a file aside, in the same folder, and rename it when it is complete."""
     require_folder(path)

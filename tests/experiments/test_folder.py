@@ -137,6 +137,15 @@ class TestDamage:
         assert mended.manifest == expected.manifest
         assert_same_results(mended, expected)
 
+    def test_a_manifest_and_a_table(self, folder, expected):
+        (table,) = (folder / "final").iterdir()
+        for path in (folder / "manifest.json", table):
+            path.write_bytes(b"?")
+        with pytest.warns(cmdpax.CmdpaxWarning, match="is damaged") as caught:
+            mended = cmdpax.sweep(specification(), folder)
+        assert len(caught) == 2
+        assert_same_results(mended, expected)
+
     def test_a_lost_manifest(self, folder, expected):
         path = folder / "manifest.json"
         path.unlink()

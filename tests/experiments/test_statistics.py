@@ -7,7 +7,7 @@ import polars
 import pytest
 
 import cmdpax
-from cmdpax.experiments.statistics import half_width, interval
+from cmdpax.intervals import half_width, interval
 from sweep_cases import SMALL, specification
 
 PAIR = [

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_1samp
 
-from cmdpax.experiments.statistics import Interval, interval
+from cmdpax.intervals import Interval, interval
 from cmdpax.reproduction.verdict import Claim, Quantity, as_markdown, as_record
 
 CLEAR, VAGUE, OPPOSITE = [-1.0, -1.1, -0.9], [-1.0, 3.0, -2.0], [1.0, 1.1, 0.9]

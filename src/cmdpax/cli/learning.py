@@ -17,6 +17,7 @@ from cmdpax.cli.output import messages, number, print_json, results, table
 from cmdpax.cli.warned import caught
 from cmdpax.errors import FileError, ParameterError, nearest_name
 from cmdpax.files import require_folder, write_npz
+from cmdpax.intervals import interval
 
 Parameters = Annotated[
     list[str] | None,
@@ -187,10 +188,8 @@ def _interval(values: np.ndarray) -> tuple[str, str]:
     """Mean, and half of Student's 95 % interval."""
     if len(values) < 2:
         return number(float(values.mean())), "one run"
-    from scipy.stats import t
-
-    half = t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
-    return f"{values.mean():.6g}", f"{half:.3g}"
+    found = interval(values)
+    return f"{found.mean:.6g}", f"{found.half:.3g}"
 
 
 def _cell(value: Any) -> str:

@@ -11,7 +11,6 @@ moment: what it left is swept away by the next one.
 """
 
 import contextlib
-import functools
 import hashlib
 import io
 import json
@@ -22,7 +21,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from cmdpax.errors import FileError
 from cmdpax.experiments.runs import batch_name
-from cmdpax.files import load, save, write_atomically
+from cmdpax.files import load, save, write_bytes, write_text
 from cmdpax.manifest import device, versions
 from cmdpax.model import CMDP
 
@@ -110,7 +109,7 @@ class Folder:
     def write_manifest(self, content: dict[str, Any]) -> None:
         """Replace the manifest."""
         text = json.dumps(content, indent=1, allow_nan=False) + "\n"
-        write_atomically(self.manifest_path, lambda file: _write(file, text.encode()))
+        write_text(self.manifest_path, text)
 
     def write_cmdp(self, cmdp: CMDP) -> bool:
         """Keep a CMDP's arrays, if they are not there whole; whether they were written."""
@@ -134,7 +133,7 @@ class Folder:
         for name, frame in tables.items():
             path, content = self.table_path(name, batch), io.BytesIO()
             frame.write_parquet(content)
-            write_atomically(path, functools.partial(_write, content=content.getvalue()))
+            write_bytes(path, content.getvalue())
             checksums[name] = _checksum(path)
         entry = {
             "runs": tables["final"]["run"].to_list(),
@@ -144,9 +143,7 @@ class Folder:
             **context,
         }
         text = json.dumps(entry | {"seal": _seal(entry)}) + "\n"
-        write_atomically(
-            self.path / "parts" / f"{batch}.json", lambda file: _write(file, text.encode())
-        )
+        write_text(self.path / "parts" / f"{batch}.json", text)
 
     # ------------------------------------------------------------------------------------ reading
 
@@ -168,8 +165,9 @@ class Folder:
 
     def contexts(self) -> list[dict[str, Any]]:
         """What `write_part` was told of every whole batch."""
-        entries = [json.loads(_read(self.path / "parts" / f"{b}.json")) for b in self.parts()]
-        return [entry for entry in entries if "shared" in entry]
+        paths = sorted((self.path / "parts").glob("*.json"))
+        whole = [path for path in paths if self._check_part(path)[1] is None]
+        return [json.loads(_read(path)) for path in whole]
 
     def parts(self) -> dict[str, list[str]]:
         """The runs of every whole batch; raises at the first damaged file."""
@@ -210,10 +208,6 @@ class Folder:
 
 def _ours(name: str, known: set[str]) -> bool:
     return name in known or name.startswith(".manifest.json.")
-
-
-def _write(file: BinaryIO, content: bytes) -> None:
-    file.write(content)
 
 
 def _checksum(path: Path) -> str:

@@ -11,10 +11,11 @@ import numpy as np
 
 from cmdpax.errors import ParameterError, nearest_name
 from cmdpax.experiments.reading import Results
-from cmdpax.experiments.statistics import half_width
 from cmdpax.figures.style import OTHERS, REFERENCE, band, canvas, colour_of
+from cmdpax.intervals import half_width
 
 if TYPE_CHECKING:
+    import polars
     from matplotlib.figure import Figure
 
 KINDS = ("iterates", "regret", "multipliers")
@@ -121,20 +122,26 @@ def best_lines(
 
 
 def draw_lines(
-    axis: Any, results: Results, lines: Sequence[Line], column: str, cmdps: Sequence[str]
+    axis: Any,
+    results: Results,
+    lines: Sequence[Line],
+    column: "str | polars.Expr",
+    cmdps: Sequence[str],
+    least: float = -np.inf,
 ) -> None:
-    """A column of the curves: mean and interval of each configuration."""
+    """A column of the curves: mean and interval of each configuration, from `least` on."""
+    dashed = isinstance(column, str) and "strong" in column
     for line in lines:
         episodes, values = curve(results, line.configuration, column, cmdps)
         mean, half = values.mean(axis=0), half_width(values)
         half = np.where(np.isfinite(half), half, 0.0)
-        style = "--" if line.algorithm.startswith("vanilla") and "strong" in column else "-"
-        around = (mean - half, mean + half)
+        style = "--" if dashed and line.algorithm.startswith("vanilla") else "-"
+        around = (np.maximum(mean - half, least), mean + half)
         band(axis, episodes, mean, around, color=line.colour, label=line.label, linestyle=style)
 
 
 def curve(
-    results: Results, configuration: str, column: str, cmdps: Sequence[str]
+    results: Results, configuration: str, column: "str | polars.Expr", cmdps: Sequence[str]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Episodes `[T]`, and values `[R, T]` of the runs on one CMDP, or `[N, T]` of CMDPs' means."""
     import polars
@@ -143,14 +150,10 @@ def curve(
         (polars.col("configuration") == configuration) & polars.col("cmdp").is_in(list(cmdps))
     )
     unit = "cmdp" if len(cmdps) > 1 else "seed"
-    table = (
-        rows.group_by(unit, "episode")
-        .agg(polars.col(column).mean())
-        .sort(unit, "episode")
-        .collect()
-    )
+    value = polars.col(column) if isinstance(column, str) else column
+    table = rows.group_by(unit, "episode").agg(value=value.mean()).sort(unit, "episode").collect()
     episodes = table["episode"].unique().sort().to_numpy()
-    return episodes, table[column].to_numpy().reshape(-1, len(episodes))
+    return episodes, table["value"].to_numpy().reshape(-1, len(episodes))
 
 
 def _multipliers(results: Results, lines: Sequence[Line], fingerprint: str) -> "Figure":
@@ -162,22 +165,8 @@ def _multipliers(results: Results, lines: Sequence[Line], fingerprint: str) -> "
         raise ParameterError("the CMDP has no constraints, hence no multipliers to draw.")
     figure, axes = canvas(1, len(optimal), "episode", _PANEL)
     for constraint, axis in enumerate(axes.flat):
-        for line in lines:
-            table = (
-                results.curves.filter(
-                    (polars.col("configuration") == line.configuration)
-                    & (polars.col("cmdp") == fingerprint)
-                )
-                .select("seed", "episode", polars.col("multipliers").list.get(constraint))
-                .sort("seed", "episode")
-                .collect()
-            )
-            episodes = table["episode"].unique().sort().to_numpy()
-            values = table["multipliers"].to_numpy().reshape(-1, len(episodes))
-            half = np.nan_to_num(half_width(values), posinf=0.0)
-            mean = values.mean(axis=0)
-            around = (np.maximum(mean - half, 0.0), mean + half)  # multipliers are not negative
-            band(axis, episodes, mean, around, color=line.colour, label=line.label)
+        multiplier = polars.col("multipliers").list.get(constraint)
+        draw_lines(axis, results, lines, multiplier, [fingerprint], least=0.0)
         axis.axhline(optimal[constraint], color=OTHERS[-1], linestyle=":", linewidth=1.0)
         axis.set_ylabel(f"multiplier {constraint}\n(dotted: optimal)", fontsize=9)
     name_lines(figure, axes[0, 0])

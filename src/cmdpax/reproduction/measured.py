@@ -40,10 +40,9 @@ class Measured:
         """Those of the configuration with the smallest sum of strong regrets on this CMDP."""
         import polars
 
-        rows = self.rows(cmdp, algorithm)
-        scores = rows.group_by("configuration").agg(polars.sum_horizontal(*STRONG).mean())
-        name = scores.sort(scores.columns[1], "configuration")["configuration"][0]
-        return rows.filter(polars.col("configuration") == name)
+        best = self.results.best(cmdps=[self.cmdps[cmdp]])
+        name = best.filter(polars.col("algorithm") == algorithm)["configuration"][0]
+        return self.rows(cmdp, algorithm).filter(polars.col("configuration") == name)
 
     def difference(
         self, first: str, second: str, columns: tuple[str, ...]

@@ -1,16 +1,15 @@
 """`reproduce`: run the paper's experiment, draw its figures, and say which claims hold."""
 
-import functools
 import json
 import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 from cmdpax.errors import ParameterError
 from cmdpax.experiments import Results, Stand, sweep
-from cmdpax.files import write_atomically
+from cmdpax.files import write_text
 from cmdpax.reproduction import claims
 from cmdpax.reproduction.compilation import compilation_time
 from cmdpax.reproduction.costs import cost_ratios
@@ -73,15 +72,15 @@ def reproduce(
             for name, specification in specifications(scale).items()
         }
         found = judge(sweeps, scale.cmdp_seeds)
+        paper = Measured(sweeps["paper"], scale.cmdp_seeds)
         if theory:
-            paper = Measured(sweeps["paper"], scale.cmdp_seeds)
             claim, more = theory_claim(folder, paper, progress)
             found.append(claim)
             sweeps |= more
     figures = draw_figures(sweeps, folder / "figures")
-    _write(folder, found, Measured(sweeps["paper"], scale.cmdp_seeds))
+    _write(folder, found, paper)
     seconds = time.perf_counter() - start
-    cmdps = list(Measured(sweeps["paper"], scale.cmdp_seeds).cmdps.values())
+    cmdps = list(paper.cmdps.values())
     return Reproduction(cmdps, sweeps, found, figures, seconds, compiled.seconds)
 
 
@@ -115,9 +114,5 @@ def _write(folder: Path, found: list[Claim], paper: Measured) -> None:
         "verdict.json": json.dumps(records, indent=1, allow_nan=False, ensure_ascii=False) + "\n",
     }
     for name, text in contents.items():
-        write_atomically(folder / name, functools.partial(_put, text))
+        write_text(folder / name, text)
     write_table(table, folder / "configurations.csv")
-
-
-def _put(text: str, file: BinaryIO) -> None:
-    file.write(text.encode())

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cmdpax.experiments.statistics import Interval, interval
 from cmdpax.files import write_atomically
+from cmdpax.intervals import Interval, interval
 from cmdpax.reproduction.measured import Measured
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from cmdpax.experiments.statistics import Interval, interval
+from cmdpax.intervals import Interval, interval
 
 Decision = Literal["holds", "fails", "undecided"]
 

@@ -1,0 +1,48 @@
+"""Means with Student's 95 % intervals."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Interval(NamedTuple):
+    """A mean and the half of its 95 % interval: infinite for one number."""
+
+    mean: float
+    half: float
+    size: int
+
+    @property
+    def low(self) -> float:
+        """The lower end."""
+        return self.mean - self.half
+
+    @property
+    def high(self) -> float:
+        """The upper end."""
+        return self.mean + self.half
+
+    def __str__(self) -> str:
+        """For people: 12.3 ± 0.4."""
+        if np.isnan(self.mean):
+            return "not defined"
+        if not np.isfinite(self.half):
+            return f"{self.mean:.4g}"
+        return f"{self.mean:.4g} ± {self.half:.2g}"
+
+
+def half_width(values: np.ndarray, axis: int = 0) -> np.ndarray:
+    """Half of Student's 95 % interval of the mean along an axis; infinite for one number."""
+    from scipy.stats import t
+
+    count = values.shape[axis]
+    if count < 2:
+        return np.full(np.delete(values.shape, axis), np.inf)
+    spread = values.std(axis=axis, ddof=1) / np.sqrt(count)
+    return np.asarray(t.ppf(0.975, count - 1) * spread)
+
+
+def interval(values: Any) -> Interval:
+    """The mean of some numbers, with Student's 95 % interval."""
+    numbers = np.asarray(values, dtype=float)
+    return Interval(float(numbers.mean()), float(half_width(numbers)), len(numbers))

@@ -95,7 +95,7 @@ def test_console_examples(page, monkeypatch, capsys):
 
 def test_table_of_environments():
     text = (ROOT / "docs" / "environments.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `(\w+)` \|((?: [\d., ]+ \|){9})$", text, re.MULTILINE)
+    rows = re.findall(r"^\| `([\w-]+)` \|((?: [\d., ]+ \|){9})$", text, re.MULTILINE)
     assert [name for name, _ in rows] == cmdpax.environments.names()
     for name, cells in rows:
         cmdp = cmdpax.environments.make(name)

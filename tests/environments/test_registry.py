@@ -8,11 +8,23 @@ import pytest
 
 import cmdpax
 
-NAMES = ["bandit", "gridworld", "inventory", "queue", "random", "ring", "streaming"]
+NAMES = [
+    "bandit",
+    "box",
+    "gridworld",
+    "inventory",
+    "mars-rover",
+    "queue",
+    "random",
+    "ring",
+    "streaming",
+]
 
 OTHER_PARAMETERS: dict[str, dict[str, Any]] = {
+    "box": {"slip": 0.1},
     "gridworld": {"height": 5, "seed": 4},
     "inventory": {"budget": 2.0},
+    "mars-rover": {"rock_reward": 0.5},
     "queue": {"capacity": 3},
     "random": {"num_constraints": 3, "seed": 9},
     "ring": {"num_states": 4},
@@ -67,7 +79,7 @@ def test_another_process_and_the_global_generator_change_nothing(tmp_path: Path)
 
 def test_each_family_is_also_a_function() -> None:
     for name in NAMES:
-        family = getattr(cmdpax.environments, name)
+        family = getattr(cmdpax.environments, name.replace("-", "_"))
         assert family().fingerprint == cmdpax.environments.make(name).fingerprint
         assert "Source:" in family.__doc__
 

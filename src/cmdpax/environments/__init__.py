@@ -9,8 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 from cmdpax.environments.bandit import bandit
+from cmdpax.environments.box import box
 from cmdpax.environments.gridworld import gridworld
 from cmdpax.environments.inventory import inventory
+from cmdpax.environments.mars_rover import mars_rover
 from cmdpax.environments.queue import queue
 from cmdpax.environments.random import random
 from cmdpax.environments.ring import ring
@@ -21,10 +23,12 @@ from cmdpax.validation import validate
 
 __all__ = [
     "bandit",
+    "box",
     "describe",
     "gridworld",
     "inventory",
     "make",
+    "mars_rover",
     "names",
     "queue",
     "random",
@@ -34,8 +38,10 @@ __all__ = [
 
 _FAMILIES: dict[str, Callable[..., CMDP]] = {
     "bandit": bandit,
+    "box": box,
     "gridworld": gridworld,
     "inventory": inventory,
+    "mars-rover": mars_rover,
     "queue": queue,
     "random": random,
     "ring": ring,
@@ -48,8 +54,8 @@ def names() -> list[str]:
 
     Examples:
         >>> import cmdpax
-        >>> cmdpax.environments.names()
-        ['bandit', 'gridworld', 'inventory', 'queue', 'random', 'ring', 'streaming']
+        >>> print(*cmdpax.environments.names())
+        bandit box gridworld inventory mars-rover queue random ring streaming
     """
     return sorted(_FAMILIES)
 

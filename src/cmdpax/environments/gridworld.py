@@ -4,13 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cmdpax.environments.grid import MOVES, neighbours, read_drawing, slipping
 from cmdpax.environments.parameters import count, flag, number, stable
-from cmdpax.errors import ParameterError
 from cmdpax.model import CMDP, from_costs
 from cmdpax.planning.dynamic_program import greedy_values
-from cmdpax.transitions import Successors
 
-_MOVES = np.array([[-1, 0], [0, 1], [1, 0], [0, -1]])  # up, right, down, left
 _CELLS_PER_GOAL = 400
 
 
@@ -73,9 +71,9 @@ def gridworld(
     at_goal = cells.goals[free].astype(float)
     unsafe = cells.unsafe[:, free].astype(float)
     starts = cells.starts[free].astype(float)
-    shape = (1, len(at_goal), len(_MOVES))
+    shape = (1, len(at_goal), len(MOVES))
     cmdp = from_costs(
-        transitions=_successors(cells, slip),
+        transitions=slipping(neighbours(cells.walls, cells.goals), slip),
         rewards=np.broadcast_to(at_goal[None, :, None], shape),
         costs=np.broadcast_to(unsafe[:, None, :, None], (num_kinds, *shape)),
         limits=np.full(num_kinds, 0.0 if budget is None else number("budget", budget, minimum=0.0)),
@@ -114,22 +112,7 @@ def _draw(
 
 def _parse(layout: str) -> Layout:
     """A drawn map."""
-    if not isinstance(layout, str):
-        raise ParameterError(f"layout is {layout!r}, it must be a text drawing.")
-    rows = [row.strip() for row in layout.replace("/", "\n").split("\n") if row.strip()]
-    if not rows or len({len(row) for row in rows}) != 1:
-        lengths = [len(row) for row in rows]
-        raise ParameterError(
-            f"layout has rows of lengths {lengths}, they must be equal and not empty."
-        )
-    drawing = np.array([list(row) for row in rows])
-    strange = set("".join(rows)) - set("#SG.123456789")
-    if strange:
-        raise ParameterError(
-            f"layout has {sorted(strange)[0]!r}; use # wall, S start, G goal, . free, 1 … 9 unsafe."
-        )
-    if not (drawing == "S").any():
-        raise ParameterError("layout has no start: mark at least one cell with S.")
+    drawing = read_drawing(layout, "123456789", "1 … 9 unsafe")
     kinds = [digit for digit in "123456789" if (drawing == digit).any()]
     num_kinds = int(kinds[-1]) if kinds else 0
     unsafe = [drawing == str(kind + 1) for kind in range(num_kinds)]
@@ -139,32 +122,6 @@ def _parse(layout: str) -> Layout:
         starts=drawing == "S",
         unsafe=np.array(unsafe, dtype=bool).reshape(num_kinds, *drawing.shape),
     )
-
-
-def _successors(cells: Layout, slip: float) -> Successors:
-    """Stationary successor lists `[1, S, 4, 4]`; a state appears in one slot at most."""
-    free = ~cells.walls
-    number_of = np.cumsum(free.ravel()).reshape(free.shape) - 1
-    places = np.argwhere(free)  # [S, 2]
-    reached = places[:, None, :] + _MOVES  # [S, 4, 2]
-    inside = np.all((reached >= 0) & (reached < free.shape), axis=-1)
-    reached = np.where(inside[..., None], reached, places[:, None, :])
-    row, column = reached[..., 0], reached[..., 1]
-    here = np.arange(len(places))[:, None]
-    blocked = cells.walls[row, column] | cells.goals[free][:, None]
-    targets = np.where(blocked, here, number_of[row, column])  # [S, 4]
-    num_moves = len(_MOVES)
-    chances = np.full((num_moves, num_moves), slip / num_moves)
-    chances += (1 - slip) * np.eye(num_moves)
-    probabilities = np.broadcast_to(chances, (len(places), num_moves, num_moves)).copy()
-    for slot in range(1, num_moves):  # moves that end alike share the first's slot
-        alike = targets[:, slot, None] == targets[:, :slot]
-        first = np.where(alike.any(axis=1), alike.argmax(axis=1), slot)
-        moved = first < slot
-        probabilities[moved, :, first[moved]] += probabilities[moved, :, slot]
-        probabilities[moved, :, slot] = 0.0
-    lists = np.broadcast_to(targets[:, None, :], probabilities.shape)
-    return Successors(lists[None], probabilities[None])
 
 
 def _reachable_thresholds(cmdp: CMDP, tightness: float) -> np.ndarray:

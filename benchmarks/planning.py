@@ -1,4 +1,4 @@
-"""Exact planning: column generation against HiGHS on the occupancy LP, and large gridworlds.
+"""Exact planning: column generation against HiGHS, frontiers against solves, large gridworlds.
 
     python benchmarks/planning.py [--repeats 3] [--largest 100000] [--skip-lp]
 
@@ -77,6 +77,67 @@ def against_the_linear_program(repeats: int) -> None:
     )
 
 
+def make_grid(num_states: int) -> Any:
+    import cmdpax
+
+    height, width = GRIDS[num_states]
+    return cmdpax.environments.make(
+        "gridworld",
+        height=height,
+        width=width,
+        horizon=100,
+        num_constraints=2,
+        wall_density=0.0,
+        uniform_start=True,
+    )
+
+
+def frontier_against_solves(repeats: int) -> None:
+    """The frontier's points at once, and each by a solve of its own (infeasible ones included)."""
+    import cmdpax
+
+    def separately(cmdp: Any, thresholds: Any) -> tuple[Any, int]:
+        values, num_columns = [], 0
+        for threshold in thresholds:
+            there = cmdp.replace(thresholds=[threshold, *cmdp.thresholds[1:]])
+            try:
+                solution = cmdpax.solve(there)
+            except cmdpax.InfeasibleError:
+                values.append(float("nan"))
+            else:
+                values.append(solution.value)
+                num_columns += solution.num_columns
+        return values, num_columns
+
+    rows = []
+    paper = cmdpax.environments.make("random")
+    for cmdp in (paper, cmdpax.environments.make("random", **SIZES[0], seed=0), make_grid(10_000)):
+        for num_points in (20, 100) if cmdp.num_states < 1000 else (20,):
+            cmdpax.frontier(cmdp, num_points=num_points)  # compiles
+            together, found = median_time(
+                lambda cmdp=cmdp, points=num_points: cmdpax.frontier(cmdp, num_points=points),
+                repeats,
+            )
+            apart, (values, num_columns) = median_time(
+                lambda cmdp=cmdp, found=found: separately(cmdp, found.thresholds), repeats
+            )
+            differences = abs(found.value - values)[found.feasible]
+            rows.append(
+                {
+                    "model": repr(cmdp),
+                    "points": str(num_points),
+                    "solves [s]": f"{apart:.3f}",
+                    "frontier [s]": f"{together:.3f}",
+                    "ratio": f"{apart / together:.1f}×",
+                    "columns of all solves": str(num_columns),
+                    "of the frontier": str(found.num_columns),
+                    "largest gap": f"{found.gap[found.feasible].max():.1e}",
+                    "difference of optima": f"{differences.max():.1e}",
+                }
+            )
+    print_table(f"The frontier against as many solves (median of {repeats})", rows)
+
+
 def peak_memory() -> float:
     """Of this process, in GiB; `ru_maxrss` would count the parent's from before the exec."""
     status = pathlib.Path("/proc/self/status")
@@ -90,18 +151,7 @@ def solve_grid(num_states: int, repeats: int) -> None:
     """In a process of its own: solve one gridworld, print one line of JSON."""
     import cmdpax
 
-    height, width = GRIDS[num_states]
-    made, cmdp = timed(
-        lambda: cmdpax.environments.make(
-            "gridworld",
-            height=height,
-            width=width,
-            horizon=100,
-            num_constraints=2,
-            wall_density=0.0,
-            uniform_start=True,
-        )
-    )
+    made, cmdp = timed(lambda: make_grid(num_states))
     first, _ = timed(lambda: cmdpax.solve(cmdp))
     seconds, solution = median_time(lambda: cmdpax.solve(cmdp), repeats)
     memory = peak_memory()
@@ -172,6 +222,7 @@ def main() -> None:
     import_time()
     if not arguments.skip_lp:
         against_the_linear_program(arguments.repeats)
+        frontier_against_solves(arguments.repeats)
     growing_gridworlds(arguments.largest, arguments.repeats)
 
 

@@ -1,6 +1,6 @@
 """Make the pictures of the documentation: `python docs/images/make.py`, about two minutes.
 
-Three are figures that `cmdpax reproduce` draws; the fourth is of the audit.
+Three are figures that `cmdpax reproduce` draws; the others are of a frontier and of the audit.
 """
 
 import shutil
@@ -9,12 +9,15 @@ from pathlib import Path
 
 import cmdpax
 from cmdpax.auditing.closed_form import proved_bound
-from cmdpax.figures import plot_potentials, save_figure
+from cmdpax.figures import plot_frontier, plot_potentials, save_figure
 
 HERE = Path(__file__).parent
 FIGURES = ("iterates.png", "regret-primal-dual.png", "long-run.png")
 
 if __name__ == "__main__":
+    queue = cmdpax.environments.make("queue")
+    figure = plot_frontier(cmdpax.frontier(queue), own_threshold=queue.thresholds[0])
+    save_figure(figure, HERE / "frontier.png")
     with tempfile.TemporaryDirectory() as folder:
         made = cmdpax.reproduce(folder)
         for path in made.figures:

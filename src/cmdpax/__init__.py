@@ -45,17 +45,20 @@ from cmdpax.version import __version__
 if TYPE_CHECKING:
     from cmdpax.auditing import Audit, audit
     from cmdpax.experiments import Comparison, Results, Specification, compare, results, sweep
+    from cmdpax.planning.frontier import Frontier, frontier
     from cmdpax.reproduction import Reproduction, reproduce
 
 # They bring polars, pydantic or much code, so they are imported when they are asked for.
 _LATER = {
     "Audit": "cmdpax.auditing",
     "Comparison": "cmdpax.experiments",
+    "Frontier": "cmdpax.planning.frontier",
     "Reproduction": "cmdpax.reproduction",
     "Results": "cmdpax.experiments",
     "Specification": "cmdpax.experiments",
     "audit": "cmdpax.auditing",
     "compare": "cmdpax.experiments",
+    "frontier": "cmdpax.planning.frontier",
     "reproduce": "cmdpax.reproduction",
     "results": "cmdpax.experiments",
     "sweep": "cmdpax.experiments",
@@ -83,6 +86,7 @@ __all__ = [
     "Comparison",
     "Evaluation",
     "FileError",
+    "Frontier",
     "History",
     "InfeasibleError",
     "Iterates",
@@ -110,6 +114,7 @@ __all__ = [
     "environments",
     "evaluate",
     "from_costs",
+    "frontier",
     "iterate",
     "learn",
     "load",

@@ -150,8 +150,8 @@ def test_the_limiting_constraint_has_the_smallest_slack() -> None:
 
 def test_the_master_mixes_columns() -> None:
     master = Master(np.array([2.0, 4.0]))
-    master.add(1.0, np.array([-1.0]))
-    master.add(0.0, np.array([3.0]))
+    master.add(np.array([1.0, -1.0]))
+    master.add(np.array([0.0, 3.0]))
     master.maximise_reward(0.0)
     solution = master.solve()
     assert solution.value == pytest.approx(0.75, abs=1e-12)
@@ -161,10 +161,10 @@ def test_the_master_mixes_columns() -> None:
 
 def test_the_master_goes_on_with_new_columns_and_another_objective() -> None:
     master = Master(np.array([1.0, 1.0, 1.0]))
-    master.add(1.0, np.array([-1.0, 1.0]))
+    master.add(np.array([1.0, -1.0, 1.0]))
     master.maximise_slack()
     assert master.solve().value == pytest.approx(-1.0, abs=1e-12)
-    master.add(0.0, np.array([1.0, -0.5]))
+    master.add(np.array([0.0, 1.0, -0.5]))
     slack = master.solve()
     # (-w + (1 - w), w - (1 - w)/2) are equal at w = 3/7.
     assert slack.value == pytest.approx(1 / 7, abs=1e-12)
@@ -175,8 +175,45 @@ def test_the_master_goes_on_with_new_columns_and_another_objective() -> None:
     assert master.solve().value == pytest.approx(0.75, abs=1e-12)
 
 
+def test_the_master_goes_on_with_other_thresholds_and_signals() -> None:
+    master = Master(np.array([2.0, 4.0, 0.5]))
+    master.add(np.array([1.0, 0.0, 0.0]))
+    master.add(np.array([0.0, 1.0, 0.0]))
+    master.add(np.array([0.0, 0.0, 1.0]))
+    master.maximise_reward(0.0)
+    for one, other in ((0.0, 0.0), (0.25, 0.5), (0.125, 0.0)):
+        master.require(np.array([one, other]))
+        solution = master.solve()
+        assert solution.value == pytest.approx(1.0 - one - other, abs=1e-12)
+        assert solution.weights[1:] == pytest.approx([one, other], abs=1e-12)
+    master.require(np.array([-1.0, 0.25]))
+    master.maximise_reward(0.0, signal=1)
+    solution = master.solve()
+    assert solution.value == pytest.approx(0.75, abs=1e-12)
+    assert solution.multipliers == pytest.approx([0.0, 1.0], abs=1e-12)
+    master.maximise_slack()
+    assert master.solve().value == pytest.approx(0.75, abs=1e-12)  # V_{u_1} = 1
+
+
+@pytest.mark.usefixtures("double_precision")
+def test_new_thresholds_keep_columns_and_bounds(paper: Golden) -> None:
+    generator = Generator(paper.cmdp, None, max_columns=100)
+    first = generator.maximise_reward(1e-10, relaxation=0.0)
+    num_columns = len(generator.columns)
+    generator.require(paper.cmdp.thresholds - 0.01)
+    moved = generator.maximise_reward(1e-10, relaxation=0.0)
+    assert len(generator.columns) == num_columns  # the same two policies, mixed otherwise
+    assert moved.multipliers == pytest.approx(first.multipliers, abs=1e-12)
+    expected = first.master.value + 0.01 * first.multipliers[0]
+    assert moved.master.value == pytest.approx(expected, abs=1e-12)
+    assert moved.bound == pytest.approx(expected, abs=1e-12)
+    generator.require(paper.cmdp.thresholds)
+    again = generator.maximise_reward(1e-10, relaxation=0.0)
+    assert again.master.value == pytest.approx(first.master.value, abs=1e-12)
+
+
 def test_an_infeasible_master_has_no_solution() -> None:
     master = Master(np.array([1.0, 1.0]))
-    master.add(1.0, np.array([-1.0]))
+    master.add(np.array([1.0, -1.0]))
     master.maximise_reward(0.0)
     assert master.solve() is None

@@ -9,6 +9,7 @@ import typer
 import cmdpax
 from cmdpax.cli.audit import audit
 from cmdpax.cli.environments import environments
+from cmdpax.cli.frontier import frontier
 from cmdpax.cli.learning import algorithms, iterate, learn
 from cmdpax.cli.models import inspect, solve
 from cmdpax.cli.output import messages
@@ -27,6 +28,7 @@ application = typer.Typer(
 application.add_typer(environments, name="env")
 application.command()(inspect)
 application.command()(solve)
+application.command()(frontier)
 application.command()(iterate)
 application.command()(learn)
 application.command()(algorithms)

@@ -1,5 +1,6 @@
-"""Pictures: of a history, of iterates, and of sweeps."""
+"""Pictures: of a frontier, of a history, of iterates, and of sweeps."""
 
+from cmdpax.figures.frontier import plot_frontier
 from cmdpax.figures.histories import plot_history, plot_iterates
 from cmdpax.figures.potentials import plot_potentials
 from cmdpax.figures.style import require_picture, save_figure
@@ -7,6 +8,7 @@ from cmdpax.figures.sweeps import KINDS, plot_sweep
 
 __all__ = [
     "KINDS",
+    "plot_frontier",
     "plot_history",
     "plot_iterates",
     "plot_potentials",

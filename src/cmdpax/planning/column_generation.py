@@ -18,6 +18,9 @@ the segment from the λ of the best bound to the master's λ (in-out separation:
 one batched backward induction; the master's own λ is always among them, which keeps the method
 finite. The Slater gap Ξ = max_π min_i (V_{u_i}^π - c_i) is the same with the smallest slack as the
 objective and λ on the simplex; it comes first, until some mixture is feasible.
+
+Columns, and the maxima of step 2, do not depend on c: with other thresholds the loop goes on from
+what it has (`Generator.require`).
 """
 
 from collections.abc import Callable
@@ -73,49 +76,80 @@ class Generator:
         self.device_cmdp = jax.device_put(cmdp)
         self.columns: list[Column] = []
         self._known: set[bytes] = set()
+        # Multipliers λ priced so far, each with max_π V_{z + λᵀu}: rows `[I + 1]`, one array for
+        # each z that is maximised (by its signal; None: the smallest slack, z = 0).
+        self._priced: dict[int | None, np.ndarray] = {}
         self._max_columns = max_columns
         lists = isinstance(cmdp.transitions, Successors)
         self._segment = _LIST_SEGMENT if lists else _DENSE_SEGMENT
         self._progress = progress or (lambda num_columns, gap: None)
-        self._master = Master(signal_scales(cmdp))
+        self.scales = signal_scales(cmdp)
+        self._master = Master(self.scales)
+        self.require(cmdp.thresholds)
         self._price(np.eye(1 + cmdp.num_constraints))
+
+    def require(self, thresholds: np.ndarray) -> None:
+        """Change the thresholds c; columns, and multipliers priced so far, serve all of them."""
+        self.thresholds = thresholds
+        self._master.require(thresholds)
 
     def maximise_slack(self, tolerance: float, goal: float) -> Outcome:
         """Raise the smallest slack to its maximum Ξ, or until it reaches the goal."""
         self._master.maximise_slack()
         num_constraints = self.cmdp.num_constraints
         centre = np.full(num_constraints, 1.0 / num_constraints)
-        return self._generate(0.0, centre, tolerance, goal)
+        return self._generate(None, centre, tolerance, goal)
 
-    def maximise_reward(self, tolerance: float, relaxation: float) -> Outcome:
-        """Solve the CMDP, given columns of which some mixture is feasible."""
-        self._master.maximise_reward(relaxation)
+    def maximise_reward(self, tolerance: float, relaxation: float, signal: int = 0) -> Outcome:
+        """Solve the CMDP, given columns of which some mixture is feasible.
+
+        Signal 1 + i maximises V_{u_i} in place of V_r.
+        """
+        self._master.maximise_reward(relaxation, signal)
         centre = np.zeros(self.cmdp.num_constraints)
-        return self._generate(1.0, centre, tolerance, np.inf)
+        return self._generate(signal, centre, tolerance, np.inf)
 
     def _generate(
-        self, reward_weight: float, centre: np.ndarray, tolerance: float, goal: float
+        self, signal: int | None, centre: np.ndarray, tolerance: float, goal: float
     ) -> Outcome:
         """Alternate master and pricing until the bound meets the value."""
-        bound, best_gap, idle = np.inf, np.inf, 0
+        self._priced.setdefault(signal, np.append(centre, np.inf)[None])
+        bound, centre = self._best_bound(signal)
+        best_gap, idle = np.inf, 0
         while True:
             master = self._solve_master()
             gap = bound - master.value
             idle = 0 if gap < best_gap - 1e-3 * tolerance else idle + 1
             best_gap = min(gap, best_gap)
-            self._progress(len(self.columns), gap if reward_weight else np.inf)
+            self._progress(len(self.columns), np.inf if signal is None else gap)
             if master.value >= goal or gap <= tolerance or idle > _PATIENCE:
                 return Outcome(master, bound, centre)
             points = centre + self._segment[:, None] * (master.multipliers - centre)
-            weights = np.insert(points, 0, reward_weight, axis=1)
-            values, num_new = self._price(weights)
-            bounds = np.sum(weights * values, axis=1) - points @ self.cmdp.thresholds
-            if bounds.min() < bound:
-                bound, centre = float(bounds.min()), points[bounds.argmin()]
-            # Without a feasible mixture there is nothing to return: no limit while looking for one.
-            full = bool(reward_weight) and len(self.columns) >= self._max_columns
+            num_new = self._price_multipliers(signal, points)
+            bound, centre = self._best_bound(signal)
+            # Without a feasible mixture there is nothing to return: no limit while looking for one,
+            # or for what is feasible.
+            full = signal == 0 and len(self.columns) >= self._max_columns
             if num_new == 0 or full:
                 return Outcome(master, bound, centre)
+
+    def _price_multipliers(self, signal: int | None, points: np.ndarray) -> int:
+        """Plan for z + λᵀu at each λ; returns how many columns were new."""
+        weights = np.column_stack([np.zeros(len(points)), points])
+        if signal is not None:
+            weights[:, signal] += 1.0
+        values, num_new = self._price(weights)
+        maxima = np.sum(weights * values, axis=1)
+        priced = np.column_stack([points, maxima])
+        self._priced[signal] = np.concatenate([self._priced[signal], priced])
+        return num_new
+
+    def _best_bound(self, signal: int | None) -> tuple[float, np.ndarray]:
+        """The best bound that multipliers priced so far give at the thresholds, and its λ."""
+        points, maxima = self._priced[signal][:, :-1], self._priced[signal][:, -1]
+        bounds = maxima - points @ self.thresholds
+        best = bounds.argmin()
+        return float(bounds[best]), points[best]
 
     def _solve_master(self) -> MasterSolution:
         master = self._master.solve()
@@ -134,7 +168,7 @@ class Generator:
                 if column.tobytes() not in self._known:
                     self._known.add(column.tobytes())
                     self.columns.append(Column(column, batch, row))
-                    self._master.add(column[0], column[1:] - self.cmdp.thresholds)
+                    self._master.add(column)
         every_value = np.concatenate(values)[: len(weights)]
         return every_value, len(self.columns) - num_before
 

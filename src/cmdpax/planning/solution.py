@@ -158,7 +158,7 @@ def slater_gap(
         gap, constraint = linear_program.maximise_slack(cmdp)
         return SlaterGap(gap + 0.0, constraint)
     generator = Generator(cmdp, progress, max_columns=10_000)
-    tolerance = 1e-10 * max(1.0, signal_scales(cmdp)[1:].max())
+    tolerance = 1e-10 * max(1.0, generator.scales[1:].max())
     found = generator.maximise_slack(tolerance, goal=np.inf)
     return _as_slater_gap(found, generator)
 
@@ -169,8 +169,7 @@ def _check_method(method: str) -> None:
 
 
 def _as_slater_gap(found: Outcome, generator: Generator) -> SlaterGap:
-    thresholds = generator.cmdp.thresholds
-    worst = limiting_constraint(found.master, generator.columns, thresholds)
+    worst = limiting_constraint(found.master, generator.columns, generator.thresholds)
     return SlaterGap(found.master.value + 0.0, worst)  # no -0.0
 
 
@@ -183,24 +182,33 @@ def _require_feasible(slack: Outcome, generator: Generator, tolerance: float) ->
     raise CmdpaxError(
         f"cannot tell whether the CMDP is feasible: its Slater gap is between "
         f"{slack.master.value:.3g} and {slack.bound:.3g}, and column generation makes no more "
-        'progress; try method="occupancy-lp".'
+        'progress; try solve with method="occupancy-lp".'
     )
+
+
+def maximise(generator: Generator, tolerance: float, signal: int = 0) -> Outcome:
+    """The optimum at the generator's thresholds: of V_r, or of V_{u_i} for signal 1 + i.
+
+    Raises:
+        InfeasibleError: no policy meets the thresholds.
+    """
+    scales = np.maximum(generator.scales, 1.0)
+    relaxation = 0.0
+    if generator.cmdp.num_constraints:
+        scale = scales[1:].max()
+        slack = generator.maximise_slack(1e-10 * scale, goal=0.0)
+        _require_feasible(slack, generator, FEASIBILITY_TOLERANCE * scale)
+        relaxation = max(0.0, -slack.master.value)
+    return generator.maximise_reward(tolerance * scales[signal], relaxation, signal)
 
 
 def _solve_by_columns(
     cmdp: CMDP, tolerance: float, max_columns: int, progress: Progress | None
 ) -> Solution:
-    scales = np.maximum(signal_scales(cmdp), 1.0)
     generator = Generator(cmdp, progress, max_columns)
-    relaxation = 0.0
-    if cmdp.num_constraints:
-        scale = scales[1:].max()
-        slack = generator.maximise_slack(1e-10 * scale, goal=0.0)
-        _require_feasible(slack, generator, FEASIBILITY_TOLERANCE * scale)
-        relaxation = max(0.0, -slack.master.value)
-    found = generator.maximise_reward(tolerance * scales[0], relaxation)
+    found = maximise(generator, tolerance)
     gap = found.bound - found.master.value
-    if gap > tolerance * scales[0]:
+    if gap > tolerance * max(generator.scales[0], 1.0):
         warnings.warn(
             f"column generation stopped at a gap of {gap:.2g} after "
             f"{len(generator.columns)} columns (asked for {tolerance:.2g}): the optimum is "

@@ -1,0 +1,149 @@
+"""`cmdpax frontier`: what the threshold of a constraint costs."""
+
+import functools
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+import cmdpax
+from cmdpax.cli.models import AsJson, ModelFile
+from cmdpax.cli.output import messages, number, print_json, results, table
+from cmdpax.cli.warned import caught
+from cmdpax.errors import FileError, ParameterError
+from cmdpax.files import require_folder, write_npz, write_text
+
+
+def frontier(
+    file: ModelFile,
+    constraint: Annotated[int, typer.Option("--constraint", help="Its index, from 0.")] = 0,
+    points: Annotated[int, typer.Option("--points", help="How many thresholds.")] = 20,
+    lowest: Annotated[
+        float | None, typer.Option("--from", help="The lowest threshold (with --to).")
+    ] = None,
+    highest: Annotated[
+        float | None, typer.Option("--to", help="The highest threshold (with --from).")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="Draw (.png, .pdf, .svg) or write the numbers (.csv, .npz)."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Optimal value and multiplier against the threshold of a constraint.
+
+    Example: cmdpax frontier random.npz --points 20 --out frontier.png
+    """
+    write = None if out is None else _writer(out)
+    thresholds = _thresholds(lowest, highest, points)
+    chosen = {"num_points": points} if thresholds is None else {"thresholds": thresholds}
+    cmdp = cmdpax.load(file)
+    start = time.perf_counter()
+    with caught(), _bar() as report:
+        found = cmdpax.frontier(cmdp, constraint=constraint, progress=report, **chosen)
+    seconds = time.perf_counter() - start
+    if write is not None:
+        write(cmdp, found)
+        messages.print(f"wrote {out}", markup=False)
+    if as_json:
+        own = {"own_threshold": float(cmdp.thresholds[constraint])}
+        print_json({**found._asdict(), **own, "seconds": seconds})
+    else:
+        _print(file, cmdp, found, seconds)
+
+
+def _thresholds(lowest: float | None, highest: float | None, points: int) -> np.ndarray | None:
+    """Evenly spaced, or None for the library's choice."""
+    if lowest is None and highest is None:
+        return None
+    if lowest is None or highest is None:
+        raise typer.BadParameter("--from and --to belong together: give both, or none.")
+    if points < 2:
+        raise ParameterError(f"--points is {points}, it must be at least 2.")
+    return np.linspace(lowest, highest, points)
+
+
+def _writer(out: Path) -> Callable[[cmdpax.CMDP, cmdpax.Frontier], None]:
+    """How to write a file of this ending; refuses others before any work is done."""
+    numbers = {".csv": _write_csv, ".npz": _write_arrays}
+    ending = out.suffix.lower()
+    if ending in numbers:
+        require_folder(out)
+        return functools.partial(numbers[ending], out)
+    from cmdpax.figures import plot_frontier, save_figure
+    from cmdpax.figures.style import FORMATS
+
+    if ending not in FORMATS:
+        known = ", ".join((*FORMATS, *numbers))
+        raise FileError(f"{out} has the ending {out.suffix!r}; frontiers are {known} files.")
+    require_folder(out)
+
+    def draw(cmdp: cmdpax.CMDP, found: cmdpax.Frontier) -> None:
+        save_figure(plot_frontier(found, float(cmdp.thresholds[found.constraint])), out)
+
+    return draw
+
+
+def _write_arrays(out: Path, cmdp: cmdpax.CMDP, found: cmdpax.Frontier) -> None:
+    """All fields, with the fingerprint of the model they belong to."""
+    write_npz(out, {**found._asdict(), "fingerprint": np.array(cmdp.fingerprint)})
+
+
+def _write_csv(out: Path, cmdp: cmdpax.CMDP, found: cmdpax.Frontier) -> None:
+    """A row per threshold, in full precision; cells are empty where it is infeasible."""
+    indices = range(cmdp.num_constraints)
+    headers = ["threshold", "feasible", "value", "gap"]
+    headers += [f"multiplier_{i}" for i in indices] + [f"constraint_value_{i}" for i in indices]
+    lines = [",".join(headers)]
+    for point, (threshold, feasible) in enumerate(
+        zip(found.thresholds.tolist(), found.feasible.tolist(), strict=True)
+    ):
+        numbers = [found.value[point], found.gap[point]]
+        numbers += [*found.multipliers[point], *found.constraint_values[point]]
+        cells = [repr(float(entry)) if feasible else "" for entry in numbers]
+        lines.append(",".join([repr(threshold), str(feasible).lower(), *cells]))
+    write_text(out, "\n".join(lines) + "\n")
+
+
+def _print(file: Path, cmdp: cmdpax.CMDP, found: cmdpax.Frontier, seconds: float) -> None:
+    gaps = found.gap[found.feasible]
+    facts = [
+        ("threshold of the model", number(cmdp.thresholds[found.constraint])),
+        ("largest feasible threshold", number(found.largest_feasible)),
+        ("largest certified gap", f"{gaps.max():.2g}" if gaps.size else "nothing is feasible"),
+        ("columns", found.num_columns),
+        ("seconds", f"{seconds:.3f}"),
+    ]
+    listing = table(f"{file}: {cmdp}, constraint {found.constraint}", ("", ""), facts)
+    listing.show_header = False
+    results.print(listing)
+    multipliers = found.multipliers[:, found.constraint]
+    rows = zip(
+        map(number, found.thresholds),
+        map(_cell, found.value),
+        map(_cell, multipliers),
+        ("yes" if feasible else "no" for feasible in found.feasible),
+        strict=True,
+    )
+    results.print(table("Frontier", ("threshold", "value", "multiplier", "feasible"), rows))
+
+
+def _cell(value: float) -> str:
+    return "" if np.isnan(value) else number(value)
+
+
+@contextmanager
+def _bar() -> Iterator[Any]:
+    """A bar with the points that are done, on a terminal."""
+    if not messages.is_terminal:
+        yield None
+        return
+    columns = (TextColumn("frontier"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=messages, transient=True) as display:
+        line = display.add_task("frontier", total=None)
+        yield lambda done, total: display.update(line, completed=done, total=total)

@@ -1,0 +1,84 @@
+"""Pictures of frontiers: what is drawn is what was found."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cmdpax
+from cmdpax.figures import plot_frontier, save_figure
+
+
+@pytest.fixture(scope="module")
+def queue() -> cmdpax.Frontier:
+    thresholds = [18.0, 0.0, 25.0, 9.0, 4.5, 21.0]  # not in order
+    return cmdpax.frontier(cmdpax.environments.make("queue"), constraint=1, thresholds=thresholds)
+
+
+@pytest.mark.parametrize("ending", [".png", ".pdf", ".svg"])
+def test_it_can_be_written(queue: cmdpax.Frontier, ending: str, tmp_path: Path) -> None:
+    path = tmp_path / f"frontier{ending}"
+    save_figure(plot_frontier(queue, own_threshold=8.0), path)
+    assert path.stat().st_size > 2000
+
+
+def test_lines_are_the_feasible_points_from_left_to_right(queue: cmdpax.Frontier) -> None:
+    above, below = plot_frontier(queue).axes
+    drawn = [1, 4, 3, 0]
+    for axis, heights in ((above, queue.value), (below, queue.multipliers[:, 1])):
+        line = axis.get_lines()[0]
+        np.testing.assert_array_equal(line.get_xdata(), queue.thresholds[drawn])
+        np.testing.assert_array_equal(line.get_ydata(), heights[drawn])
+    assert above.get_xlim() == below.get_xlim()
+    assert below.get_ylim()[0] == 0.0
+    assert "constraint 1" in below.get_xlabel()
+
+
+def test_the_infeasible_part_is_shaded_from_the_largest_feasible_threshold(
+    queue: cmdpax.Frontier,
+) -> None:
+    for axis in plot_frontier(queue).axes:
+        (shade,) = axis.patches
+        assert shade.get_x() == pytest.approx(queue.largest_feasible)
+        assert shade.get_x() + shade.get_width() == pytest.approx(axis.get_xlim()[1])
+    above = plot_frontier(queue).axes[0]
+    (label,) = above.texts
+    assert label.get_text() == "infeasible"
+    assert queue.largest_feasible < label.get_position()[0] < above.get_xlim()[1]
+
+
+def test_nothing_is_shaded_where_everything_is_feasible() -> None:
+    found = cmdpax.frontier(cmdpax.environments.make("bandit"), thresholds=[0.2, 0.4])
+    for axis in plot_frontier(found).axes:
+        assert not axis.patches
+        assert not axis.texts
+
+
+@pytest.mark.parametrize(("own", "told"), [(8.0, 1), (19.0, 1), (100.0, 0)])
+def test_the_models_threshold_is_marked_where_it_is_in_sight(
+    queue: cmdpax.Frontier, own: float, told: int
+) -> None:
+    figure = plot_frontier(queue, own_threshold=own)
+    limits = plot_frontier(queue).axes[0].get_xlim()
+    for axis in figure.axes:
+        assert axis.get_lines()[-1].get_xdata() == [own, own]
+        assert axis.get_xlim() == limits
+    marks = [text for text in figure.axes[0].texts if "of the model" in text.get_text()]
+    assert len(marks) == told
+
+
+@pytest.mark.parametrize("thresholds", [[0.5], [2.0], [2.0, 3.0], [0.5, 2.0]])
+def test_few_points_or_none_are_drawn_all_the_same(thresholds: list[float], tmp_path: Path) -> None:
+    found = cmdpax.frontier(cmdpax.environments.make("bandit"), thresholds=thresholds)
+    save_figure(plot_frontier(found, own_threshold=0.5), tmp_path / "frontier.png")
+
+
+def test_nothing_feasible_at_all_is_shaded_whole(tmp_path: Path) -> None:
+    cmdp = cmdpax.environments.make("queue").replace(thresholds=[5.0, 100.0])
+    found = cmdpax.frontier(cmdp, num_points=4)
+    figure = plot_frontier(found)
+    (shade,) = figure.axes[0].patches
+    assert (shade.get_x(), shade.get_x() + shade.get_width()) == pytest.approx(
+        figure.axes[0].get_xlim()
+    )
+    save_figure(figure, tmp_path / "frontier.png")

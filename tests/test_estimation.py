@@ -12,7 +12,7 @@ import pytest
 import cmdpax
 import learning_reference
 import reference
-from cmdpax.engine import cast
+from cmdpax.batch import cast
 from cmdpax.estimation import (
     Knowledge,
     OptimisticModel,

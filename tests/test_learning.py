@@ -10,7 +10,7 @@ import pytest
 
 import cmdpax
 from checks import assert_numpy_doubles
-from cmdpax.engine import Configuration, cast
+from cmdpax.batch import Configuration, cast
 from cmdpax.hyperparameters import hyperparameters
 from cmdpax.learners import Knowledge, Learner, factory_of
 from cmdpax.learning import learn_batch
@@ -310,6 +310,7 @@ class TestKnowledge:
             "signals",
             "support",
             "bonuses",
+            "stationary",
         )
         told = []
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cmdpax
-from cmdpax.engine import Configuration
+from cmdpax.batch import Configuration
 from cmdpax.hyperparameters import hyperparameters
 from cmdpax.learning import learn_batch
 from cmdpax.options import Options

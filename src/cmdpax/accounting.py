@@ -5,6 +5,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from cmdpax.errors import ModelError
 from cmdpax.evaluation import policy_values
@@ -90,7 +91,9 @@ def account(
     )
 
 
-_evaluate_all = jax.jit(policy_values)
+@jax.jit
+def _evaluate_all(cmdp: CMDP, policies: Float[Array, "K H S A"]) -> Float[Array, "K J"]:
+    return policy_values(cmdp, policies[..., None])[..., 0]
 
 
 def _values(cmdp: CMDP, policies: np.ndarray) -> np.ndarray:

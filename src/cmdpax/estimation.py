@@ -20,7 +20,7 @@ from jaxtyping import Array, Float, Integer
 
 from cmdpax.model import Sizes
 from cmdpax.optimism import Bonuses
-from cmdpax.transitions import Successors, Support, Transposed, at_step
+from cmdpax.transitions import Successors, Support, Transposed, at_step, row_at
 
 
 class Knowledge(NamedTuple):
@@ -32,6 +32,12 @@ class Knowledge(NamedTuple):
     signals: Float[Array, "H J S A"] | None  # r and u, where they are known
     support: Support | None  # the states that may follow, where they are listed
     bonuses: Bonuses
+    stationary: bool = False  # the model is the same at every step: counts are shared by the steps
+
+    @property
+    def num_tables(self) -> int:
+        """How many tables of counts there are: one per step, or one for all."""
+        return 1 if self.stationary else self.sizes.horizon
 
 
 class Trajectory(NamedTuple):
@@ -63,8 +69,9 @@ def is_short(horizon: int) -> bool:
 class Statistics(NamedTuple):
     """Counts and sums of the episodes so far, Eq. (8), and the rows p̂ made of them.
 
-    Rows have T = S entries, or one per slot of the lists of states that may follow. Those of p̂ are
-    kept as their products with values are fastest: `[T, S, A]` per step, lists `[S, A, T]`.
+    H is 1 where the steps share their counts. Rows have T = S entries, or one per slot of the
+    lists of states that may follow. Those of p̂ are kept as their products with values are fastest:
+    `[T, S, A]` per step, lists `[S, A, T]`.
     """
 
     visits: Integer[Array, "H S A"]
@@ -75,32 +82,35 @@ class Statistics(NamedTuple):
 
 def empty_statistics(knowledge: Knowledge) -> Statistics:
     """Statistics of no episode."""
-    num_constraints, horizon, num_states, num_actions = knowledge.sizes
+    num_constraints, _, num_states, num_actions = knowledge.sizes
     support, dtype = knowledge.support, knowledge.initial.dtype
     mass = jnp.asarray(knowledge.bonuses.unvisited_mass, dtype)
-    pairs = (horizon, num_states, num_actions)
+    num_tables = knowledge.num_tables
+    pairs = (num_tables, num_states, num_actions)
     if support is None:
         row_length = num_states
-        rows = jnp.broadcast_to(mass / num_states, (horizon, num_states, *pairs[1:]))
+        rows = jnp.broadcast_to(mass / num_states, (num_tables, num_states, *pairs[1:]))
     else:
         row_length = support.successors.shape[-1]
         valid = jnp.broadcast_to(support.valid, (*pairs, row_length)).astype(dtype)
         rows = mass * valid / jnp.sum(valid, axis=-1, keepdims=True)
     counts = jnp.zeros((*pairs, row_length), jnp.int32)
-    short = is_short(horizon)
+    short = is_short(knowledge.sizes.horizon) and not knowledge.stationary
     return Statistics(
         visits=jnp.zeros(pairs, jnp.int32),
         transition_counts=tuple(counts) if short else counts,
         transitions=tuple(rows) if short else rows,
         reward_sums=None
         if knowledge.signals is not None
-        else jnp.zeros((horizon, 1 + num_constraints, num_states, num_actions), dtype),
+        else jnp.zeros((num_tables, 1 + num_constraints, num_states, num_actions), dtype),
     )
 
 
 def record(knowledge: Knowledge, statistics: Statistics, trajectory: Trajectory) -> Statistics:
     """Count an episode: H rows change."""
-    steps = jnp.arange(statistics.visits.shape[0])
+    steps = jnp.arange(knowledge.sizes.horizon)
+    if knowledge.stationary:
+        steps = jnp.zeros_like(steps)
     states, actions = trajectory.states[:-1], trajectory.actions
     at = (steps, states, actions)
     visits = statistics.visits.at[at].add(1)
@@ -143,14 +153,12 @@ def _entries(support: Support | None, trajectory: Trajectory) -> Integer[Array, 
     following = trajectory.states[1:]
     if support is None:
         return following
-    horizon = following.shape[0]
 
     def slot(step: Array, state: Array, action: Array, successor: Array) -> Array:
-        lists, valid = at_step(support, step)
-        found = (lists[state, action] == successor) & valid[state, action]
-        return jnp.argmax(found).astype(jnp.int32)
+        successors, valid = row_at(support, step, state, action)
+        return jnp.argmax((successors == successor) & valid).astype(jnp.int32)
 
-    steps = jnp.arange(horizon)
+    steps = jnp.arange(following.shape[0])
     return jax.vmap(slot)(steps, trajectory.states[:-1], trajectory.actions, following)
 
 
@@ -167,10 +175,10 @@ class OptimisticModel(NamedTuple):
 
 def optimistic_model(knowledge: Knowledge, statistics: Statistics) -> OptimisticModel:
     """The optimistic model of the episodes counted so far, Eq. (9)."""
-    bonuses = knowledge.bonuses
+    bonuses, (_, *pairs) = knowledge.bonuses, knowledge.sizes
     dtype = jnp.result_type(bonuses.transition)
     visits = jnp.maximum(statistics.visits, 1).astype(dtype)  # n ∨ 1
-    shrinking = 1 / jnp.sqrt(visits)
+    shrinking = jnp.broadcast_to(1 / jnp.sqrt(visits), pairs)
     transition_bonus = bonuses.transition * shrinking
     bonus = (bonuses.reward + bonuses.transition) * shrinking
     transitions = _transitions(knowledge.support, statistics.transitions)

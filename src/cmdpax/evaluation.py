@@ -11,6 +11,7 @@ Forward, the occupancy d_h(s, a) = P[s_h = s, a_h = a]:
 with which V_z^π = ⟨d, z⟩. The occupancy sums to 1 at every step, to H in all.
 """
 
+import functools
 import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -22,7 +23,15 @@ from jaxtyping import Array, Float, Integer
 
 from cmdpax.model import CMDP, ArrayLike
 from cmdpax.precision import in_double_precision, to_numpy
-from cmdpax.transitions import Transitions, at_step, backup_signals, choose, pick_step, push
+from cmdpax.transitions import (
+    Successors,
+    Transitions,
+    at_step,
+    backup_signals,
+    choose,
+    pick_step,
+    push,
+)
 from cmdpax.validation import validate, validate_policy
 
 
@@ -69,28 +78,51 @@ def evaluate_policy(
     return occupancy_values(cmdp, mass), mass
 
 
-def policy_values(cmdp: CMDP, policies: Float[Array, "B H S A"]) -> Float[Array, "B J"]:
-    """(V_r, V_u) of many policies, forward in time: one matrix product per step for all."""
-    num_policies, horizon, num_states, num_actions = policies.shape
-    num_pairs = num_states * num_actions
+def policy_values(cmdp: CMDP, policies: Float[Array, "B H S A R"]) -> Float[Array, "B J R"]:
+    """(V_r, V_u) of many policies, all at once.
+
+    They are many along the first axis, the last, or both: in the order that memory has them.
+    Dense transitions are one matrix product per step forward in time; lists are read backward,
+    where the next values are gathered: to scatter the mass takes ten times as long.
+    """
+    if isinstance(cmdp.transitions, Successors):
+        each = jax.vmap(functools.partial(_values, cmdp), in_axes=-1, out_axes=-1)
+        return jax.vmap(each)(policies)
+    num_first, _, num_states, _, num_last = policies.shape
 
     def step(
-        carry: tuple[Float[Array, "B S"], Float[Array, "B J"]], index: Array
+        carry: tuple[Float[Array, "B S R"], Float[Array, "B J R"]], index: Array
     ) -> tuple[tuple[Array, Array], None]:
         state_mass, total = carry
         mass = state_mass[:, :, None] * policies[:, index]
-        signals = signals_at(cmdp, index).reshape(-1, num_pairs)
-        total = total + mass.reshape(num_policies, num_pairs) @ signals.T
+        total = total + jnp.einsum("bsar,jsa->bjr", mass, signals_at(cmdp, index))
         transitions = at_step(cmdp.transitions, index)
-        state_mass = jax.vmap(lambda one: push(transitions, one, num_states))(mass)
-        return (state_mass, total), None
+        return (jnp.einsum("bsar,sat->btr", mass, transitions), total), None
 
+    initial = jnp.asarray(cmdp.initial)[None, :, None]
     start = (
-        jnp.broadcast_to(cmdp.initial, (num_policies, num_states)),
-        jnp.zeros((num_policies, 1 + cmdp.num_constraints), policies.dtype),
+        jnp.broadcast_to(initial, (num_first, num_states, num_last)),
+        jnp.zeros((num_first, 1 + cmdp.num_constraints, num_last), policies.dtype),
     )
-    (_, total), _ = jax.lax.scan(step, start, jnp.arange(horizon))
+    (_, total), _ = jax.lax.scan(step, start, jnp.arange(cmdp.horizon))
     return total
+
+
+def _values(cmdp: CMDP, policy: Float[Array, "H S A"]) -> Float[Array, " J"]:
+    """(V_r, V_u) of a policy, backward in time."""
+
+    def step(
+        values: Float[Array, "J S"], at: tuple[Array, Array]
+    ) -> tuple[Float[Array, "J S"], None]:
+        index, decision = at
+        transitions = at_step(cmdp.transitions, index)
+        every_q = signals_at(cmdp, index) + backup_signals(transitions, values)
+        return jnp.sum(decision[None] * every_q, axis=-1), None
+
+    zeros = jnp.zeros((1 + cmdp.num_constraints, cmdp.num_states), policy.dtype)
+    stages = (jnp.arange(cmdp.horizon), policy)
+    values, _ = jax.lax.scan(step, zeros, stages, reverse=True)
+    return values @ cmdp.initial
 
 
 def signals_at(cmdp: CMDP, step: Array | int) -> Float[Array, "J S A"]:
@@ -98,6 +130,16 @@ def signals_at(cmdp: CMDP, step: Array | int) -> Float[Array, "J S A"]:
     rewards = pick_step(cmdp.rewards, step)
     constraints = pick_step(jnp.swapaxes(cmdp.constraint_rewards, 0, 1), step)
     return jnp.concatenate([rewards[None], constraints])
+
+
+def signals_of(
+    cmdp: CMDP, step: Array | int, state: Integer[Array, ""], action: Integer[Array, ""]
+) -> Float[Array, " J"]:
+    """r_h(s, a) and u_{i,h}(s, a), without reading those of other states."""
+    constraints, rewards = jnp.asarray(cmdp.constraint_rewards), jnp.asarray(cmdp.rewards)
+    reward = rewards[0 if rewards.shape[0] == 1 else step, state, action]
+    others = constraints[:, 0 if constraints.shape[1] == 1 else step, state, action]
+    return jnp.concatenate([reward[None], others])
 
 
 def occupancy(cmdp: CMDP, policy: Float[Array, "H S A"]) -> Float[Array, "H S A"]:

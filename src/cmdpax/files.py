@@ -48,7 +48,7 @@ def load(path: str | os.PathLike[str]) -> CMDP:
         ModelError: its arrays do not describe a CMDP.
     """
     path = Path(path)
-    read = {".npz": _read_npz, ".json": _read_json}[_suffix(path)]
+    read = {".npz": read_npz, ".json": _read_json}[_suffix(path)]
     if not path.exists():
         raise FileError(f"{path} does not exist.")
     if path.is_dir():
@@ -154,7 +154,8 @@ def _suffix(path: Path) -> str:
     return suffix
 
 
-def _read_npz(path: Path) -> dict[str, Any]:
+def read_npz(path: Path) -> dict[str, Any]:
+    """All arrays of a file; nothing is unpickled."""
     try:
         with path.open("rb") as file:
             archive = np.load(file, allow_pickle=False)

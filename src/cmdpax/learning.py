@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -15,7 +16,9 @@ from cmdpax.arguments import (
     as_regularization,
     as_seeds,
 )
-from cmdpax.engine import Collected, Configuration, Task, find_saddles, run_batch
+from cmdpax.batch import Collected, Configuration, Task
+from cmdpax.checkpoints import Checkpoint
+from cmdpax.engine import find_saddles, run_batch
 from cmdpax.errors import CmdpaxWarning, MissingPackageError, ParameterError
 from cmdpax.history import History
 from cmdpax.hyperparameters import hyperparameters
@@ -48,7 +51,9 @@ def learn(
     potential: bool = False,
     log: bool = False,
     precision: str = "double",
+    stationary: bool = False,
     progress: bool | Progress = False,
+    checkpoint: str | Path | None = None,
 ) -> History:
     """Learn a CMDP online, and account for every episode in the true model.
 
@@ -70,7 +75,11 @@ def learn(
         potential: also compute Φ_k (constant τ > 0 and margin).
         log: also keep the episodes.
         precision: "double" or "single".
+        stationary: the learner knows that the model is the same at every step, and shares its
+            counts over them; for models that are stored so.
         progress: show a bar, or call a function with the episodes done and in all.
+        checkpoint: a file that keeps what was done, every ten seconds and when interrupted; where
+            it is there already, the runs go on from it, and end bit for bit as without.
 
     Examples:
         >>> import cmdpax
@@ -79,14 +88,16 @@ def learn(
         >>> history.strong_regret.objective.shape
         (2, 200)
     """
-    options = Options(num_episodes, observations, record, unsafe_at, potential, log, precision)
+    options = Options(
+        num_episodes, observations, record, unsafe_at, potential, log, precision, stationary
+    )
     count = options.num_episodes
     chosen = hyperparameters(
         step_size, as_regularization(algorithm, regularization), max_multiplier, margin, count
     )
     profile = as_optimism(optimism, count)
     configurations = [Configuration(seed, chosen, profile) for seed in as_seeds(seeds)]
-    return learn_batch(cmdp, algorithm, configurations, options, progress)
+    return learn_batch(cmdp, algorithm, configurations, options, progress, checkpoint)
 
 
 def repeat(
@@ -129,6 +140,7 @@ def learn_batch(
     configurations: Sequence[Configuration],
     options: Options,
     progress: bool | Progress = False,
+    checkpoint: str | Path | None = None,
 ) -> History:
     """`learn` for a list of configurations: all runs share one compiled batch."""
     validate(cmdp)
@@ -145,7 +157,10 @@ def learn_batch(
         stacked=False,
         keep_log=options.log,
         keep_log_policies=options.potential,
+        stationary=options.stationary,
     )
+    if options.stationary:
+        require_stationary(cmdp, design.rewards_known, options.num_episodes)
     saddles = find_saddles(cmdp, configurations) if options.potential else None
     task = Task(
         design,
@@ -155,10 +170,11 @@ def learn_batch(
         options.num_episodes,
         tuple(options.unsafe_at),
     )
-    with jax.enable_x64(options.precision == "double"), _reporting(progress) as report:
-        collected = run_batch(task, configurations, saddles, report)
-    _warn_capped(collected.capped, options.num_episodes)
     manifest = write_manifest(cmdp, algorithm, configurations, options, solution)
+    kept = None if checkpoint is None else Checkpoint(checkpoint, manifest)
+    with jax.enable_x64(options.precision == "double"), _reporting(progress) as report:
+        collected = run_batch(task, configurations, saddles, report, kept)
+    _warn_capped(collected.capped, options.num_episodes)
     return _history(collected, options, solution, cmdp, manifest)
 
 
@@ -168,6 +184,27 @@ def find_optimum(cmdp: CMDP) -> Solution:
         return solve(cmdp)
     except MissingPackageError:  # a machine with SciPy alone
         return solve(cmdp, "occupancy-lp")
+
+
+def require_stationary(cmdp: CMDP, rewards_known: bool, num_episodes: int) -> None:
+    """Counts can be shared over the steps only where the model is stored once for all of them."""
+    arrays = {"transitions": jax.tree.leaves(cmdp.transitions)[0].shape[0]}
+    if not rewards_known:
+        arrays |= {
+            "rewards": cmdp.rewards.shape[0],
+            "constraint_rewards": cmdp.constraint_rewards.shape[1],
+        }
+    for name, length in arrays.items():
+        if length != 1:
+            raise ParameterError(
+                f"stationary is true, but the CMDP's {name} are stored for {length} steps; store "
+                "them once (a leading axis of 1), or learn with stationary=False."
+            )
+    if num_episodes * cmdp.horizon >= 2**31:
+        raise ParameterError(
+            f"num_episodes × horizon is {num_episodes * cmdp.horizon}, the counts that all steps "
+            "share hold less than 2^31; learn fewer episodes."
+        )
 
 
 def _history(

@@ -8,7 +8,8 @@ import jax
 import numpy as np
 
 from cmdpax.arguments import Algorithm
-from cmdpax.engine import Configuration
+from cmdpax.batch import Configuration
+from cmdpax.engine import num_cores
 from cmdpax.errors import ParameterError
 from cmdpax.learners.base import Hyperparameters
 from cmdpax.model import CMDP
@@ -16,6 +17,7 @@ from cmdpax.optimism import Optimism
 from cmdpax.options import Options
 from cmdpax.planning.solution import Solution
 from cmdpax.schedules import Schedule
+from cmdpax.transitions import Successors
 from cmdpax.version import __version__
 
 
@@ -36,6 +38,7 @@ def write_manifest(
         "cmdp": cmdp.fingerprint,
         "algorithm": name_of(algorithm),
         **options._asdict(),
+        "support": "known" if isinstance(cmdp.transitions, Successors) else "all states",
         "optimum": solution.value,
         "optimal_multipliers": solution.multipliers.tolist(),
         "runs": [describe(configuration) for configuration in configurations],
@@ -56,7 +59,15 @@ def versions() -> dict[str, str]:
 
 def device() -> str:
     """What the numbers were computed on."""
-    return str(jax.devices()[0].device_kind)
+    return str(jax.local_devices()[0].device_kind)
+
+
+def devices() -> str:
+    """All that is computed on, in words: `cpu, 2 cores` or `2 × NVIDIA H200`."""
+    found = jax.local_devices()
+    if jax.default_backend() == "cpu":
+        return f"cpu, {num_cores()} cores"
+    return f"{len(found)} × {device()}" if len(found) > 1 else device()
 
 
 def describe(configuration: Configuration) -> dict[str, Any]:
@@ -75,7 +86,8 @@ def describe(configuration: Configuration) -> dict[str, Any]:
 def read_manifest(manifest: dict[str, Any]) -> tuple[list[Configuration], Options]:
     """The runs and the options that a manifest describes."""
     try:
-        options = Options(**{name: manifest[name] for name in Options.__dataclass_fields__})
+        known = {"stationary": False} | manifest  # manifests of 0.1 do not have it
+        options = Options(**{name: known[name] for name in Options.__dataclass_fields__})
         return [_configuration(run) for run in manifest["runs"]], options
     except (KeyError, TypeError) as error:
         raise ParameterError(f"this is not a manifest of `learn`: {error!r}.") from None

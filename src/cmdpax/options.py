@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from cmdpax.arguments import as_levels, check_choice, episodes_to_record
+from cmdpax.errors import ParameterError
 from cmdpax.hyperparameters import require_count
 
 UNSAFE_AT = (1e-9, 0.01, 0.02, 0.05, 0.1)
@@ -24,6 +25,8 @@ class Options:
         potential: whether Φ_k is computed.
         log: whether the episodes are kept.
         precision: "double" or "single".
+        stationary: whether the learner knows that the model is the same at every step, and shares
+            its counts over them.
     """
 
     num_episodes: int
@@ -33,11 +36,14 @@ class Options:
     potential: bool = False
     log: bool = False
     precision: str = "double"
+    stationary: bool = False
 
     def __post_init__(self) -> None:
         """Check and complete: tuples, so that an `Options` can be compared and written down."""
         check_choice("observations", self.observations, ("mean", "bernoulli"))
         check_choice("precision", self.precision, ("double", "single"))
+        if not isinstance(self.stationary, bool):
+            raise ParameterError(f"stationary is {self.stationary!r}, it must be true or false.")
         count = require_count("num_episodes", self.num_episodes)
         object.__setattr__(self, "num_episodes", count)
         object.__setattr__(self, "unsafe_at", as_levels(self.unsafe_at))

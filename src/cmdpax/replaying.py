@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from cmdpax.arguments import Algorithm, as_factory, as_optimism, as_regularization
-from cmdpax.engine import cast
+from cmdpax.batch import cast
 from cmdpax.errors import ModelError
 from cmdpax.estimation import Trajectory
 from cmdpax.history import Log

@@ -9,7 +9,8 @@ one as its prefix, and a run is the same alone and in any batch.
 """
 
 import functools
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -17,11 +18,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer, Key
 
 from cmdpax.estimation import Knowledge, Trajectory
-from cmdpax.evaluation import policy_values, signal_array, signals_at
+from cmdpax.evaluation import policy_values, signal_array, signals_of
 from cmdpax.learners.base import Factory, Hyperparameters, Learner
 from cmdpax.model import CMDP, Sizes
 from cmdpax.optimism import Bonuses
-from cmdpax.transitions import at_step, sample_at, sample_index, support_of
+from cmdpax.transitions import row_at, sample_index, sample_row, support_of
 
 _BLOCK_BYTES = 2**24  # policies that are kept until they are accounted for
 _ACCELERATOR_BLOCK_BYTES = 2**31
@@ -44,6 +45,13 @@ class Design(NamedTuple):
     stacked: bool  # one CMDP per run
     keep_log: bool
     keep_log_policies: bool = False
+    stationary: bool = False  # the learner shares its counts over the steps
+    runs_last: bool = False  # the layout of the states: runs are the last axis, not the first
+
+    @property
+    def axis(self) -> int:
+        """The axis of the runs in states and policies."""
+        return -1 if self.runs_last else 0
 
 
 # ------------------------------------------------------------------------------------ one episode
@@ -63,8 +71,8 @@ def play(
     ) -> tuple[Array, tuple[Array, Array, Array]]:
         index, decision, uniform = at
         action = sample_index(uniform[0], decision[state])
-        following = sample_at(uniform[1], at_step(cmdp.transitions, index), state, action)
-        observed = signals_at(cmdp, index)[:, state, action]
+        following = sample_row(uniform[1], row_at(cmdp.transitions, index, state, action))
+        observed = signals_of(cmdp, index, state, action)
         if bernoulli:
             observed = (uniform[2:] < observed).astype(dtype)
         return following, (following, action, observed)
@@ -84,10 +92,13 @@ def make_learner(
     design: Design, cmdp: CMDP, hyperparameters: Hyperparameters, bonuses: Bonuses
 ) -> Learner:
     """The learner, told what it may know of the model and no more."""
-    return design.factory(knowledge_of(cmdp, bonuses, design.rewards_known), hyperparameters)
+    knowledge = knowledge_of(cmdp, bonuses, design.rewards_known, design.stationary)
+    return design.factory(knowledge, hyperparameters)
 
 
-def knowledge_of(cmdp: CMDP, bonuses: Bonuses, rewards_known: bool) -> Knowledge:
+def knowledge_of(
+    cmdp: CMDP, bonuses: Bonuses, rewards_known: bool, stationary: bool = False
+) -> Knowledge:
     """What a learner may know of a model."""
     return Knowledge(
         cmdp.sizes,
@@ -96,6 +107,7 @@ def knowledge_of(cmdp: CMDP, bonuses: Bonuses, rewards_known: bool) -> Knowledge
         signal_array(cmdp) if rewards_known else None,
         support_of(cmdp.transitions),
         bonuses,
+        stationary,
     )
 
 
@@ -105,7 +117,7 @@ def knowledge_of(cmdp: CMDP, bonuses: Bonuses, rewards_known: bool) -> Knowledge
 class Block(NamedTuple):
     """Some consecutive episodes of every run, as they were played; first axis: episodes."""
 
-    policies: Float[Array, "E R H S A"]
+    policies: Float[Array, "E R H S A"]  # or [E, H, S, A, R], as the design says
     log_policies: Float[Array, "E R H S A"] | None  # where the potential needs them
     multipliers: Float[Array, "E R I"]
     log: Trajectory | None
@@ -118,7 +130,8 @@ def start(design: Design, cmdp: CMDP, runs: Runs) -> Any:
     def one(model: CMDP, run: Runs) -> Any:
         return make_learner(design, model, run.hyperparameters, run.bonuses).init()
 
-    return jax.vmap(one, in_axes=(0 if design.stacked else None, 0))(cmdp, runs)
+    batch = jax.vmap(one, in_axes=(0 if design.stacked else None, 0), out_axes=design.axis)
+    return batch(cmdp, runs)
 
 
 @functools.partial(jax.jit, static_argnames=("design", "size"), donate_argnames="states")
@@ -144,7 +157,12 @@ def advance(
         log_policy = state.log_policy if design.keep_log_policies else None
         return next_state, Block(policy, log_policy, info.multipliers, log)
 
-    batch = jax.vmap(episode, in_axes=(0 if design.stacked else None, 0, 0, None))
+    axis = design.axis
+    batch = jax.vmap(
+        episode,
+        in_axes=(0 if design.stacked else None, 0, axis, None),
+        out_axes=(axis, Block(axis, 0, 0, 0)),  # type: ignore[arg-type]
+    )
     shapes = jax.eval_shape(batch, cmdp, runs, states, first)[1]
     buffer = jax.tree.map(lambda s: jnp.zeros((size, *s.shape), s.dtype), shapes)
 
@@ -164,23 +182,8 @@ def block_size(sizes: Sizes, num_runs: int, dtype: Any) -> int:
     """
     _, *pairs = sizes
     limit = _BLOCK_BYTES if jax.default_backend() == "cpu" else _ACCELERATOR_BLOCK_BYTES
-    policy_bytes = num_runs * jnp.dtype(dtype).itemsize
-    for axis in pairs:
-        policy_bytes *= axis
+    policy_bytes = num_runs * jnp.dtype(dtype).itemsize * math.prod(pairs)
     return int(min(1024, max(1, limit // policy_bytes)))
-
-
-def blocks(
-    design: Design, cmdp: CMDP, runs: Runs, num_episodes: int, size: int
-) -> Iterator[tuple[int, int, Block]]:
-    """Run everything, `size` episodes at a time: (first episode, number of episodes, block)."""
-    states = start(design, cmdp, runs)
-    for first in range(1, num_episodes + 1, size):
-        count = min(size, num_episodes + 1 - first)
-        states, block = advance(
-            design, cmdp, runs, states, jnp.int32(first), jnp.int32(count), size
-        )
-        yield first, count, block
 
 
 # ----------------------------------------------------------------------------------- the accounts
@@ -211,7 +214,7 @@ def no_sums(num_runs: int, num_signals: int, num_levels: int, dtype: Any) -> Sum
     return Sums(nothing, nothing, nothing, nothing, counts)
 
 
-@functools.partial(jax.jit, static_argnames="stacked")
+@functools.partial(jax.jit, static_argnames=("stacked", "runs_last"))
 def account_block(
     cmdp: CMDP,
     optima: Float[Array, " R"],
@@ -220,14 +223,10 @@ def account_block(
     num_episodes: Integer[Array, ""],
     sums: Sums,
     stacked: bool,
+    runs_last: bool = False,
 ) -> tuple[Sums, Entries]:
     """Evaluate a block of policies in the true model and add them to the sums."""
-
-    if stacked:
-        values = jax.vmap(policy_values, in_axes=(0, 1), out_axes=1)(cmdp, policies)
-    else:
-        flat = policies.reshape(-1, *policies.shape[2:])
-        values = policy_values(cmdp, flat).reshape(*policies.shape[:2], -1)  # [E, R, J]
+    values = _true_values(cmdp, policies, stacked, -1 if runs_last else 1)
     thresholds = jnp.broadcast_to(cmdp.thresholds, (*optima.shape, cmdp.num_constraints))
     targets = jnp.concatenate([optima[:, None], thresholds], axis=1)
     played = (jnp.arange(values.shape[0], dtype=jnp.int32) < num_episodes)[:, None, None]
@@ -241,6 +240,22 @@ def account_block(
         Sums(strong, strong_lost, weak, weak_lost, unsafe),
         Entries(values, strong_path, weak_path),
     )
+
+
+def _true_values(
+    cmdp: CMDP, policies: Float[Array, "E ..."], stacked: bool, axis: int
+) -> Float[Array, "E R J"]:
+    """(V_r, V_u) of a block of policies, whose runs are the given axis."""
+    if stacked:
+
+        def of_run(model: CMDP, some: Float[Array, "E H S A"]) -> Float[Array, "E J"]:
+            return policy_values(model, some[..., None])[..., 0]
+
+        return jax.vmap(of_run, in_axes=(0, axis), out_axes=1)(cmdp, policies)
+    if axis == -1:
+        return jnp.swapaxes(policy_values(cmdp, policies), 1, 2)
+    flat = policies.reshape(-1, *policies.shape[2:], 1)
+    return policy_values(cmdp, flat).reshape(*policies.shape[:2], -1)
 
 
 def _add(

@@ -16,6 +16,8 @@ turns a list into a matrix:
 `choose` keeps one action per state, so that a deterministic policy costs one row per state.
 """
 
+import functools
+import operator
 from typing import Any, NamedTuple, TypeAlias
 
 import jax
@@ -56,6 +58,7 @@ Transitions: TypeAlias = Array | Successors
 """Dense `[H, S, A, S]`, or successor lists; `H` may be 1."""
 
 _MAX_UNROLLED_SLOTS = 16
+_MAX_UNROLLED_STATES = 8
 
 
 def pick_step(array: Array, step: Array | int) -> Array:
@@ -78,6 +81,17 @@ def at_step(transitions: Any, step: Array | int) -> Any:
     if type(transitions) is tuple:
         return transitions[step]
     return jax.tree.map(lambda array: pick_step(array, step), transitions)
+
+
+def row_at(
+    transitions: Any, step: Array | int, state: Integer[Array, ""], action: Integer[Array, ""]
+) -> Any:
+    """One row of the transitions (or the support) of all steps, without reading the others."""
+
+    def pick(array: Array) -> Array:
+        return jnp.asarray(array)[0 if array.shape[0] == 1 else step, state, action]
+
+    return jax.tree.map(pick, transitions)
 
 
 def choose(transitions: Transitions, actions: Integer[Array, " S"]) -> Transitions:
@@ -110,13 +124,23 @@ def backup_signals(
     if isinstance(transitions, Successors):
         return jax.vmap(lambda signal: backup(transitions, signal))(values)
     if isinstance(transitions, Transposed):
-        following, *pairs = transitions.probabilities.shape
-        flat = transitions.probabilities.reshape(following, -1)
-        return (values @ flat).reshape(-1, *pairs)
+        return _backup_transposed(transitions.probabilities, values)
     num_states, num_actions, _ = transitions.shape
     rows = transitions.reshape(num_states * num_actions, num_states)
     expected = jnp.einsum("lt,kt->lk", values, rows)
     return expected.reshape(-1, num_states, num_actions)
+
+
+def _backup_transposed(
+    probabilities: Float[Array, "T S A"], values: Float[Array, "L T"]
+) -> Float[Array, "L S A"]:
+    following, *pairs = probabilities.shape
+    if following > _MAX_UNROLLED_STATES:
+        return (values @ probabilities.reshape(following, -1)).reshape(-1, *pairs)
+    # A batch of tiny products: term by term the compiler joins them with what is around, which
+    # takes an accelerator a quarter of the time of its matrix products.
+    terms = [values[:, t, None, None] * probabilities[t][None] for t in range(following)]
+    return functools.reduce(operator.add, terms)
 
 
 def push(
@@ -135,22 +159,18 @@ def sample(
     state: Integer[Array, ""],
     action: Integer[Array, ""],
 ) -> Integer[Array, ""]:
-    """Draw the next state t ~ p(· | state, action); consumes the key."""
+    """Draw the next state t ~ p(· | state, action) of one step; consumes the key."""
     dtype = jax.tree.leaves(transitions)[-1].dtype
-    return sample_at(jax.random.uniform(key, dtype=dtype), transitions, state, action)
+    row = jax.tree.map(lambda array: array[state, action], transitions)
+    return sample_row(jax.random.uniform(key, dtype=dtype), row)
 
 
-def sample_at(
-    uniform: Float[Array, ""],
-    transitions: Transitions,
-    state: Integer[Array, ""],
-    action: Integer[Array, ""],
-) -> Integer[Array, ""]:
-    """The next state at a number drawn uniformly from [0, 1)."""
-    if isinstance(transitions, Successors):
-        slot = sample_index(uniform, transitions.probabilities[state, action])
-        return transitions.successors[state, action, slot].astype(jnp.int32)
-    return sample_index(uniform, transitions[state, action])
+def sample_row(uniform: Float[Array, ""], row: Any) -> Integer[Array, ""]:
+    """The next state at a number drawn uniformly from [0, 1); the row is dense or a list."""
+    if isinstance(row, Successors):
+        slot = sample_index(uniform, row.probabilities)
+        return row.successors[slot].astype(jnp.int32)
+    return sample_index(uniform, row)
 
 
 def sample_index(

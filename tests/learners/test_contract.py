@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import cmdpax
-from cmdpax.engine import Collected, Configuration, Task, cast, run_batch, stack_runs
+from cmdpax.batch import Collected, Configuration, Task, cast, stack_runs
+from cmdpax.engine import run_batch
 from cmdpax.estimation import Trajectory
 from cmdpax.hyperparameters import hyperparameters
 from cmdpax.learners import Hyperparameters, Info, Knowledge, Learner, factory_of

@@ -14,7 +14,7 @@ from cmdpax.auditing.last_iterate import last_iterate_rows
 from cmdpax.auditing.online import online_rows
 from cmdpax.auditing.problem import Problem, Scheme, library_scheme, make_problem
 from cmdpax.auditing.statement import Row, Statement, judge
-from cmdpax.engine import cast
+from cmdpax.batch import cast
 from cmdpax.errors import ParameterError, nearest_name
 from cmdpax.hyperparameters import hyperparameters, require_count
 from cmdpax.learners.base import Factory

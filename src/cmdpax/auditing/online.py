@@ -22,7 +22,7 @@ from cmdpax.auditing.statement import (
     nothing_yet,
     worse,
 )
-from cmdpax.engine import cast
+from cmdpax.batch import cast
 from cmdpax.learners.base import Factory
 from cmdpax.learners.primal_dual import primal_dual
 from cmdpax.optimism import Bonuses, Optimism

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +14,7 @@ import cmdpax
 from cmdpax.cli.environments import parse_parameter
 from cmdpax.cli.models import AsJson, ModelFile
 from cmdpax.cli.output import messages, number, print_json, results, table
-from cmdpax.cli.warned import caught
+from cmdpax.cli.warned import caught, resumable
 from cmdpax.errors import FileError, ParameterError, nearest_name
 from cmdpax.files import require_folder, write_npz
 from cmdpax.intervals import interval
@@ -27,6 +27,9 @@ Parameters = Annotated[
 ]
 Plot = Annotated[Path | None, typer.Option("--plot", help="Draw the curves (.png, .pdf, .svg).")]
 Out = Annotated[Path | None, typer.Option("--out", help="Write the numbers to this .npz.")]
+
+
+_TOLD = ("algorithm", "num_episodes", "optimum", "support", "stationary")
 
 
 def algorithms() -> None:
@@ -45,7 +48,14 @@ def learn(
     ] = "empirical",
     observations: Annotated[str, typer.Option("--observations", help="mean, bernoulli.")] = "mean",
     precision: Annotated[str, typer.Option("--precision", help="double, single.")] = "double",
+    stationary: Annotated[
+        bool, typer.Option("--stationary", help="The steps share their counts.")
+    ] = False,
     parameter: Parameters = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option("--checkpoint", help="Keep what was done in this file, and go on from it."),
+    ] = None,
     as_json: AsJson = False,
     out: Out = None,
     plot: Plot = None,
@@ -59,7 +69,9 @@ def learn(
     chosen = _chosen(parameter, known)
     cmdp = cmdpax.load(file)
     start = time.perf_counter()
-    with caught(), _bar() as report:
+    resumed = checkpoint is not None and checkpoint.exists()
+    kept = nullcontext() if checkpoint is None else resumable(checkpoint)
+    with caught(), kept, _bar() as report:
         history = cmdpax.learn(
             cmdp,
             algorithm,
@@ -68,7 +80,9 @@ def learn(
             optimism=optimism,
             observations=observations,
             precision=precision,
+            stationary=stationary,
             progress=report,
+            checkpoint=checkpoint,
             **chosen,
         )
     seconds = time.perf_counter() - start
@@ -83,7 +97,13 @@ def learn(
     if as_json:
         print_json(_learned(history, seconds))
     else:
-        _print_history(file, cmdp, history, seconds)
+        _print_history(file, cmdp, history)
+        rate = f"({len(history.value) * episodes / seconds:,.0f} episodes/s)"
+        messages.print(
+            f"{len(history.value)} runs of {episodes} episodes in {seconds:.1f} s, "
+            + (f"going on from {checkpoint}" if resumed else f"compilation included {rate}"),
+            markup=False,
+        )
 
 
 def iterate(
@@ -152,7 +172,7 @@ def _learned(history: cmdpax.History, seconds: float) -> dict[str, Any]:
     summary = {name: values.tolist() for name, values in history.summary().items()}
     exponents = history.growth_exponent()
     return {
-        **{name: history.manifest[name] for name in ("algorithm", "num_episodes", "optimum")},
+        **{name: history.manifest[name] for name in _TOLD},
         "runs": len(history.value),
         **summary,
         "growth_exponent_objective": exponents.objective,
@@ -163,9 +183,7 @@ def _learned(history: cmdpax.History, seconds: float) -> dict[str, Any]:
     }
 
 
-def _print_history(file: Path, cmdp: cmdpax.CMDP, history: cmdpax.History, seconds: float) -> None:
-    num_runs, num_episodes = len(history.value), history.manifest["num_episodes"]
-    rate = num_runs * num_episodes / seconds
+def _print_history(file: Path, cmdp: cmdpax.CMDP, history: cmdpax.History) -> None:
     title = f"{file}: {cmdp}, {history.manifest['algorithm']}"
     rows = [
         (name.replace("_", " "), *_interval(values)) for name, values in history.summary().items()
@@ -178,10 +196,8 @@ def _print_history(file: Path, cmdp: cmdpax.CMDP, history: cmdpax.History, secon
         ]
         headers = ("multiplier", "mean at K", "± 95 %", "optimal")
         results.print(table("Multipliers", headers, multipliers))
-    messages.print(
-        f"{num_runs} runs of {num_episodes} episodes in {seconds:.1f} s, compilation included "
-        f"({rate:,.0f} episodes/s)"
-    )
+    if history.manifest["support"] == "known":
+        messages.print("the learner knew which states may follow (successor lists)")
 
 
 def _interval(values: np.ndarray) -> tuple[str, str]:
@@ -253,10 +269,12 @@ def _bar() -> Iterator[Any]:
     )
     with Progress(*columns, console=messages, transient=True) as display:
         line = display.add_task("learning", total=None, rate="compiling")
-        start = time.perf_counter()
+        start, first = time.perf_counter(), -1
 
         def report(done: int, total: int) -> None:
-            rate = f"{done / (time.perf_counter() - start):,.0f} episodes/s per run"
+            nonlocal first
+            first = done if first < 0 else first  # a checkpoint's episodes are not of this rate
+            rate = f"{(done - first) / (time.perf_counter() - start):,.0f} episodes/s per run"
             display.update(line, completed=done, total=total, rate=rate)
 
         yield report

@@ -28,10 +28,12 @@ def sweep(
     """
     from cmdpax import experiments
     from cmdpax.experiments.progress import shown
+    from cmdpax.manifest import devices
 
     if dry_run:
         _print_estimate(experiments.estimate(specification, out), as_json)
         return
+    messages.print(f"on {devices()}", markup=False, highlight=False)
     start = time.perf_counter()
     with caught(), resumable(out), shown(messages) as named:
         found = experiments.sweep(specification, out, progress=named("sweep"))

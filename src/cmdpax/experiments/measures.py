@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from cmdpax.engine import Collected
+from cmdpax.batch import Collected
 from cmdpax.experiments.runs import Run
 from cmdpax.manifest import describe
 from cmdpax.regret import Regret, growth_exponent

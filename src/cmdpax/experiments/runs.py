@@ -13,7 +13,7 @@ import numpy as np
 
 from cmdpax import environments
 from cmdpax.arguments import as_regularization, as_seeds, episodes_to_record
-from cmdpax.engine import Configuration, model_bytes
+from cmdpax.batch import Configuration, model_bytes
 from cmdpax.errors import CmdpaxError, ParameterError
 from cmdpax.experiments.specification import Grids, Specification, to_optimism, to_schedule
 from cmdpax.files import load
@@ -25,8 +25,9 @@ from cmdpax.optimism import Optimism
 from cmdpax.rescaling import require_unit_rewards
 
 _BATCH_BYTES = 2**30
-_BATCH_RUNS = {"cpu": 64}
-_BATCH_RUNS_ACCELERATOR = 4096
+_BATCH_RUNS = 64
+_ACCELERATOR_BATCH_BYTES = 2**32
+_ACCELERATOR_BATCH_RUNS = 32_768
 _RUNS_OF_THEIR_OWN_BATCH = 8
 
 
@@ -141,6 +142,8 @@ def _run(
         "observations": specification.observations,
         "precision": specification.precision,
     }
+    if specification.stationary:  # said only where it is: older folders keep their names
+        everything["stationary"] = True
     return Run(_digest(everything, 16), fingerprint, algorithm, configuration, _digest(shared, 8))
 
 
@@ -208,9 +211,12 @@ def _by_cmdp(runs: Sequence[Run]) -> list[Sequence[Run]]:
 def _most_runs(cmdp: CMDP, specification: Specification) -> int:
     """As many as memory allows: of each the model, and the accounts of its recorded episodes."""
     kept = len(episodes_in_memory(specification)) * (3 + 4 * cmdp.num_constraints) * 8
-    fitting = _BATCH_BYTES // (model_bytes(cmdp, stacked=True) + 2 * kept)
-    limit = _BATCH_RUNS.get(jax.default_backend(), _BATCH_RUNS_ACCELERATOR)
-    return max(1, min(limit, fitting))
+    each = model_bytes(cmdp, stacked=True) + 2 * kept
+    if jax.default_backend() == "cpu":
+        return max(1, min(_BATCH_RUNS, _BATCH_BYTES // each))
+    num_devices = len(jax.local_devices())  # a batch is spread over all of them
+    fitting = min(_ACCELERATOR_BATCH_RUNS, _ACCELERATOR_BATCH_BYTES // each)
+    return max(1, num_devices * fitting)
 
 
 def episodes_in_memory(specification: Specification) -> np.ndarray:

@@ -25,6 +25,7 @@ from pydantic import (
     ConfigDict,
     Field,
     FiniteFloat,
+    StrictBool,
     ValidationError,
     model_validator,
 )
@@ -145,6 +146,7 @@ class Specification(_Table):
         precision: "double" or "single".
         record: episodes in the curves: how many (evenly spaced), a list, or "all".
         unsafe_at: levels ε for the shares of unsafe episodes.
+        stationary: learners share their counts over the steps, as in `learn`.
     """
 
     num_episodes: Annotated[int, BeforeValidator(lambda k: require_count("num_episodes", k))]
@@ -156,6 +158,7 @@ class Specification(_Table):
     precision: Literal["double", "single"] = "double"
     record: Any = DEFAULT_RECORDED
     unsafe_at: tuple[FiniteFloat, ...] = UNSAFE_AT
+    stationary: StrictBool = False
 
     @model_validator(mode="after")
     def _check(self) -> "Specification":

@@ -10,7 +10,8 @@ import jax
 import numpy as np
 
 from cmdpax.arguments import as_factory
-from cmdpax.engine import Collected, Task, run_batch
+from cmdpax.batch import Collected, Task
+from cmdpax.engine import run_batch
 from cmdpax.errors import CmdpaxWarning, FileError, InfeasibleError, ParameterError
 from cmdpax.experiments.folder import DamagedError, Folder
 from cmdpax.experiments.measures import accounts_of, curve_rows, final_rows
@@ -26,12 +27,12 @@ from cmdpax.experiments.runs import (
     make_runs,
 )
 from cmdpax.experiments.specification import Specification, read_specification
-from cmdpax.learning import find_optimum
+from cmdpax.learning import find_optimum, require_stationary
 from cmdpax.manifest import device, versions
 from cmdpax.simulation import Design
 
 FORMAT = 1
-SHARED = ("num_episodes", "observations", "precision", "record", "unsafe_at")
+SHARED = ("num_episodes", "observations", "precision", "record", "unsafe_at", "stationary")
 
 
 def sweep(
@@ -66,6 +67,7 @@ def sweep(
     folder = Folder(out)
     models = make_models(wanted)
     runs = make_runs(wanted, models)
+    _require_stationary(wanted, models, runs)
     known = (stored_manifest(folder, wanted) or {}).get("cmdps", {})
     solved = _described(models, known)  # before anything is written: one may be infeasible
     with folder.locked(), _reporting(progress) as report:
@@ -92,6 +94,19 @@ def sweep(
     return results(out)
 
 
+def _require_stationary(
+    wanted: Specification, models: dict[str, Model], runs: Sequence[Run]
+) -> None:
+    if not wanted.stationary:
+        return
+    known = all(run.configuration.optimism.rewards == "known" for run in runs)
+    for model in models.values():
+        try:
+            require_stationary(model.cmdp, known, wanted.num_episodes)
+        except ParameterError as error:
+            raise ParameterError(f"{model.name}: {error}") from None
+
+
 def stored_manifest(folder: Folder, wanted: Specification) -> dict[str, Any] | None:
     """The manifest that is there, if any; what all runs share must be as it says.
 
@@ -111,8 +126,9 @@ def stored_manifest(folder: Folder, wanted: Specification) -> dict[str, Any] | N
         raise FileError(
             f"{folder.path} was written by a newer cmdpax (format {before['format']}); upgrade."
         )
+    said = {"stationary": False} | before["specification"]  # folders of 0.1 do not say it
     for name, new in _shared(wanted).items():
-        old = before["specification"].get(name)
+        old = said.get(name)
         if old != new:
             raise ParameterError(
                 f"{folder.path} holds runs with {name} = {old}, the specification has {new}; "
@@ -225,6 +241,7 @@ def run_one(
         bernoulli=wanted.observations == "bernoulli",
         stacked=stacked,
         keep_log=False,
+        stationary=wanted.stationary,
     )
     task = Task(
         design,

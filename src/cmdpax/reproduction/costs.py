@@ -5,7 +5,7 @@ import time
 import numpy as np
 
 from cmdpax.arguments import as_optimism
-from cmdpax.engine import Configuration
+from cmdpax.batch import Configuration
 from cmdpax.hyperparameters import hyperparameters
 from cmdpax.learning import learn_batch
 from cmdpax.options import Options

@@ -1,0 +1,131 @@
+"""A file from which a batch of runs goes on.
+
+It holds the position of every group of runs, and the manifest of the runs. It is written aside and
+renamed, so that there is always a whole one, and it goes on only with the runs, the versions and
+the device that its manifest names: then the finished runs are those of an uninterrupted batch, bit
+for bit.
+"""
+
+import glob
+import json
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cmdpax.errors import FileError
+from cmdpax.files import read_npz, require_folder, write_atomically
+from cmdpax.group import Position
+
+FORMAT = 1
+_SECONDS = 10.0
+_WORTH = 20  # writing may take one part in so many
+
+
+class Checkpoint:
+    """The positions of a batch's groups, in memory and, now and then, in a file."""
+
+    def __init__(
+        self, path: str | Path, manifest: dict[str, Any], seconds: float = _SECONDS
+    ) -> None:
+        """Open a file that is there, or remember to write one.
+
+        Args:
+            path: the file.
+            manifest: of the runs; another one's file is refused.
+            seconds: how often it is written, at the most.
+        """
+        self.path = Path(path)
+        self.group_size: int | None = None
+        self._manifest = json.loads(json.dumps(manifest))
+        self._seconds = seconds
+        self._groups: dict[int, list[np.ndarray]] = {}
+        self._lock = threading.Lock()
+        self._written = time.monotonic()
+        require_folder(self.path)
+        for left in self.path.parent.glob(f".{glob.escape(self.path.name)}.*"):
+            left.unlink()  # a process was killed while it wrote
+        if self.path.exists():
+            self._read()
+
+    def restore(self, group: int, template: Position) -> Position | None:
+        """Where a group was, in arrays like those of the template; None: at the start."""
+        if group not in self._groups:
+            return None
+        leaves, structure = jax.tree.flatten(template)
+        found = self._groups[group]
+        same = len(found) == len(leaves) and all(
+            _alike(new, np.asarray(old)) for new, old in zip(found, leaves, strict=True)
+        )
+        if not same:
+            raise self._damaged()
+        position: Position = jax.tree.unflatten(structure, found)
+        return jax.tree.map(jnp.asarray, position)._replace(
+            done=int(position.done), kept=position.kept
+        )
+
+    def offer(self, group: int, make: Callable[[], Position], *, now: bool = False) -> None:
+        """Take a group's position, and write the file, if it is time (or `now`)."""
+        with self._lock:
+            if not now and time.monotonic() - self._written < self._seconds:
+                return
+            begun = time.monotonic()
+            self._groups[group] = [np.asarray(leaf) for leaf in jax.tree.leaves(make())]
+            self._write()
+            self._written = time.monotonic()
+            self._seconds = max(self._seconds, _WORTH * (self._written - begun))
+
+    def _write(self) -> None:
+        head = {"format": FORMAT, "group_size": self.group_size, "manifest": self._manifest}
+        arrays: dict[str, Any] = {
+            f"{group}.{index}": leaf
+            for group, leaves in self._groups.items()
+            for index, leaf in enumerate(leaves)
+        }
+        head["leaves"] = {group: len(leaves) for group, leaves in self._groups.items()}
+        text = np.array(json.dumps(head))
+        write_atomically(self.path, lambda file: np.savez(file, checkpoint=text, **arrays))
+
+    def _read(self) -> None:
+        try:
+            entries = read_npz(self.path)
+            head = json.loads(str(entries["checkpoint"]))
+            if head["format"] != FORMAT:
+                raise FileError(
+                    f"{self.path} has the checkpoint format {head['format']}, this version of "
+                    f"cmdpax reads {FORMAT}; go on with the version that wrote it."
+                )
+            manifest, self.group_size = head["manifest"], int(head["group_size"])
+            self._groups = {
+                int(group): [entries[f"{group}.{index}"] for index in range(count)]
+                for group, count in head["leaves"].items()
+            }
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise self._damaged() from None
+        self._require_same(manifest)
+
+    def _require_same(self, manifest: dict[str, Any]) -> None:
+        for name, here in self._manifest.items():
+            there = manifest.get(name)
+            if there != here:
+                shown = "" if isinstance(here, list) else f" ({there}, here {here})"
+                raise FileError(
+                    f"{self.path} is the checkpoint of other runs: their {name} differs{shown}; "
+                    "give another file, or delete this one to begin anew."
+                )
+
+    def _damaged(self) -> FileError:
+        return FileError(
+            f"{self.path} is not a readable checkpoint; delete it to begin anew, or give another."
+        )
+
+
+def _alike(found: np.ndarray, wanted: np.ndarray) -> bool:
+    """The same kind of array; only the recorded episodes, of which the template has 0, vary."""
+    shape = wanted.shape if wanted.size else found.shape[:1] + wanted.shape[1:]
+    return found.dtype.kind == wanted.dtype.kind and found.shape == shape

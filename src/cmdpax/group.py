@@ -1,0 +1,236 @@
+"""A group of runs in one compiled batch, from its first block of episodes to its last.
+
+Between two blocks all that the group needs to go on is its `Position`, a tree of arrays: it can be
+kept in a file, and the group that goes on from it ends with the same numbers, bit for bit.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Integer
+
+from cmdpax.batch import Collected, Configuration, Task, cast, stack_runs
+from cmdpax.estimation import Trajectory
+from cmdpax.history import Log
+from cmdpax.model import CMDP
+from cmdpax.potential import Saddle, potential
+from cmdpax.simulation import (
+    Block,
+    Entries,
+    Progress,
+    Runs,
+    Sums,
+    account_block,
+    advance,
+    block_size,
+    no_sums,
+    start,
+)
+
+_MOST_PIECES = 256  # blocks leave a little each, even those of which nothing is recorded
+
+
+class Kept(NamedTuple):
+    """What is recorded of some episodes; first axis: episodes."""
+
+    entries: Entries
+    multipliers: Any
+    potential: Any  # or None
+    log: Any  # of every episode, or None
+
+
+class Position(NamedTuple):
+    """Where a group is: what it needs to go on."""
+
+    done: Any  # episodes
+    states: Any  # of the learners
+    sums: Sums
+    capped: Integer[Array, "R I"]  # episodes with λ_i at its cap
+    policy: Float[Array, "R H S A"]  # the last that was played
+    kept: Kept  # NumPy arrays
+
+
+class Group(NamedTuple):
+    """The arrays of a group's runs, on the device."""
+
+    task: Task
+    model: CMDP  # stacked where the design is
+    runs: Runs
+    optima: Float[Array, " R"]
+    saddle: Saddle | None  # stacked
+
+    @classmethod
+    def of(
+        cls,
+        task: Task,
+        configurations: Sequence[Configuration],
+        saddles: Sequence[Saddle] | None,
+    ) -> "Group":
+        """Stack and send to the device."""
+        dtype, cmdps = jnp.result_type(float), task.cmdps
+        one = cmdps[0] if not task.design.stacked else _stack(cmdps)
+        optima = np.broadcast_to(np.asarray(task.optima, float), len(configurations))
+        return cls(
+            task,
+            cast(one, dtype),
+            stack_runs(cmdps[0].sizes, configurations, dtype),
+            jnp.asarray(optima, dtype),
+            None if saddles is None else cast(_stack(saddles), dtype),
+        )
+
+    def first_position(self) -> Position:
+        """Before the first episode."""
+        num_constraints, *pairs = self.task.cmdps[0].sizes
+        num_runs, dtype = len(self.optima), self.optima.dtype
+        return Position(
+            done=0,
+            states=start(self.task.design, self.model, self.runs),
+            sums=no_sums(num_runs, 1 + num_constraints, len(self.task.levels), dtype),
+            capped=jnp.zeros((num_runs, num_constraints), jnp.int32),
+            policy=jnp.zeros((num_runs, *pairs), dtype),
+            kept=self._nothing_kept(),
+        )
+
+    def _nothing_kept(self) -> Kept:
+        num_constraints, horizon, *_ = self.task.cmdps[0].sizes
+
+        def nothing(*shape: int, dtype: Any = self.optima.dtype) -> Any:
+            return np.zeros((0, len(self.optima), *shape), dtype)
+
+        accounts = nothing(1 + num_constraints)
+        log = Trajectory(
+            nothing(horizon + 1, dtype=np.int32),
+            nothing(horizon, dtype=np.int32),
+            nothing(horizon),
+            nothing(num_constraints, horizon),
+        )
+        return Kept(
+            Entries(accounts, accounts, accounts),
+            nothing(num_constraints),
+            None if self.saddle is None else nothing(),
+            log if self.task.design.keep_log else None,
+        )
+
+    def go_on(self, position: Position, size: int) -> Position:
+        """Play and account for the next block of at most `size` episodes."""
+        design, _, _, recorded, num_episodes, levels = self.task
+        first = int(position.done) + 1
+        count = min(size, num_episodes + 1 - first)
+        states, block = advance(
+            design,
+            self.model,
+            self.runs,
+            position.states,
+            jnp.int32(first),
+            jnp.int32(count),
+            size,
+        )
+        sums, entries = account_block(
+            self.model,
+            self.optima,
+            jnp.asarray(levels, self.optima.dtype),
+            block.policies,
+            jnp.int32(count),
+            position.sums,
+            design.stacked,
+            design.runs_last,
+        )
+        caps = self.runs.hyperparameters.max_multiplier
+        capped = position.capped + _count_capped(block.multipliers, caps, jnp.int32(count))
+        places = recorded[(recorded >= first) & (recorded < first + count)] - first
+        kept = self._kept(block, entries, places, count)
+        policy = jnp.moveaxis(block.policies[count - 1], design.axis, 0)
+        return Position(first + count - 1, states, sums, capped, policy, kept)
+
+    def _kept(self, block: Block, entries: Entries, places: np.ndarray, count: int) -> Kept:
+        distance = None
+        if self.saddle is not None:
+            distance = _potentials(self.saddle, block.log_policies, block.multipliers)
+        recorded, multipliers, distance = _take((entries, block.multipliers, distance), places)
+        return Kept(recorded, multipliers, distance, _take(block.log, np.arange(count)))
+
+
+def run_group(
+    group: Group,
+    begun: Position | None,
+    report: Progress,
+    offer: Callable[[Callable[[], Position], bool], None],
+) -> Collected:
+    """Run all blocks, and keep what is recorded.
+
+    Args:
+        group: the runs.
+        begun: where to go on.
+        report: called with the episodes done and in all.
+        offer: after every block, called with a function that makes the position, and with
+            whether it is the last.
+    """
+    position = group.first_position() if begun is None else begun
+    pieces, num_episodes = [position.kept], group.task.num_episodes
+    size = block_size(group.task.cmdps[0].sizes, len(group.optima), group.optima.dtype)
+
+    def whole() -> Position:
+        pieces[:] = [_join(pieces)]
+        return position._replace(kept=pieces[0])
+
+    report(int(position.done), num_episodes)
+    while position.done < num_episodes:
+        position = group.go_on(position, size)
+        pieces.append(position.kept)
+        if len(pieces) == _MOST_PIECES:
+            whole()
+        offer(whole, position.done == num_episodes)
+        report(int(position.done), num_episodes)
+    return _collected(whole())
+
+
+def _stack(trees: Sequence[Any]) -> Any:
+    return jax.tree.map(lambda *arrays: np.stack(arrays), *trees)
+
+
+def _join(pieces: Sequence[Kept]) -> Kept:
+    """Blocks of episodes, one after the other."""
+    joined: Kept = jax.tree.map(lambda *arrays: np.concatenate(arrays), *pieces)
+    return joined
+
+
+def _collected(position: Position) -> Collected:
+    """Everything with the runs first."""
+    kept = jax.tree.map(lambda array: np.moveaxis(array, 0, 1), position.kept)
+    return Collected(
+        kept.entries,
+        kept.multipliers,
+        kept.potential,
+        None if kept.log is None else Log(*kept.log),
+        np.asarray(position.sums.unsafe),
+        np.asarray(position.capped),
+        np.array(position.policy, dtype=np.float64),
+    )
+
+
+def _take(tree: Any, places: np.ndarray) -> Any:
+    """Rows of the leading axis as NumPy arrays; few rows are picked before they are copied."""
+    if len(places) == 0:
+        return jax.tree.map(lambda array: np.zeros((0, *array.shape[1:]), array.dtype), tree)
+    padded = np.resize(places, 1 << (len(places) - 1).bit_length())
+
+    def pick(array: jax.Array) -> np.ndarray:
+        if 4 * len(padded) < array.shape[0]:
+            return np.asarray(array[padded])[: len(places)]
+        return np.asarray(array)[places]
+
+    return jax.tree.map(pick, tree)
+
+
+@jax.jit
+def _count_capped(multipliers: Any, caps: Any, count: Any) -> Any:
+    played = (jnp.arange(multipliers.shape[0], dtype=jnp.int32) < count)[:, None, None]
+    return jnp.sum((multipliers >= caps[None, :, None]) & played, axis=0, dtype=jnp.int32)
+
+
+@jax.jit
+def _potentials(saddle: Saddle, log_policies: Any, multipliers: Any) -> Any:
+    return jax.vmap(jax.vmap(potential), in_axes=(None, 0, 0))(saddle, log_policies, multipliers)

@@ -30,7 +30,6 @@ from cmdpax.checkpoints import Checkpoint
 from cmdpax.engine import num_cores, run_batch
 from cmdpax.files import write_npz
 from cmdpax.hyperparameters import hyperparameters
-from cmdpax.learning import find_optimum
 from cmdpax.optimism import Optimism
 from cmdpax.parameters import regret_theorem
 from cmdpax.regret import growth_exponent
@@ -80,7 +79,7 @@ def growth(num_episodes: int, num_cmdps: int, out: pathlib.Path) -> dict[str, An
     """Strong regrets of all settings on all CMDPs, `[cmdps, T]` each."""
     seeds = range(FIRST_SEED, FIRST_SEED + num_cmdps)
     cmdps = [cmdpax.environments.make("random", seed=seed) for seed in seeds]
-    solutions = [find_optimum(cmdp) for cmdp in cmdps]
+    solutions = [cmdpax.solve(cmdp) for cmdp in cmdps]
     each = [
         settings(cmdp, float(solution.slater_gap or 0), num_episodes)
         for cmdp, solution in zip(cmdps, solutions, strict=True)

@@ -9,9 +9,9 @@ from jaxtyping import Array, Float
 
 from cmdpax.errors import ModelError
 from cmdpax.evaluation import policy_values
-from cmdpax.learning import find_optimum
 from cmdpax.model import CMDP, ArrayLike
 from cmdpax.options import UNSAFE_AT
+from cmdpax.planning.solution import solve
 from cmdpax.precision import in_double_precision
 from cmdpax.regret import Regret, growth_exponents, strong_regret, unsafe_share, weak_regret
 from cmdpax.validation import validate, validate_policy
@@ -74,7 +74,7 @@ def account(
     if sequence.ndim != 4 or not len(sequence):
         raise ModelError(f"policies has shape {sequence.shape}, expected (K, H, S, A), K ≥ 1.")
     sequence = np.stack([validate_policy(cmdp, policy) for policy in sequence])
-    solution = find_optimum(cmdp)
+    solution = solve(cmdp)
     values = _values(cmdp, sequence)
     suboptimality = solution.value - values[:, 0]
     violation = cmdp.thresholds - values[:, 1:]

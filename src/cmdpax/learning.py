@@ -19,7 +19,7 @@ from cmdpax.arguments import (
 from cmdpax.batch import Collected, Configuration, Task
 from cmdpax.checkpoints import Checkpoint
 from cmdpax.engine import find_saddles, run_batch
-from cmdpax.errors import CmdpaxWarning, MissingPackageError, ParameterError
+from cmdpax.errors import CmdpaxWarning, ParameterError
 from cmdpax.history import History
 from cmdpax.hyperparameters import hyperparameters
 from cmdpax.manifest import read_manifest, write_manifest
@@ -148,7 +148,7 @@ def learn_batch(
     known = {configuration.optimism.rewards for configuration in configurations}
     if len(known) != 1:
         raise ParameterError("one batch cannot mix known and estimated rewards; make two.")
-    solution = find_optimum(cmdp)
+    solution = solve(cmdp)
     _warn_small_cap(cmdp, solution, configurations)
     design = Design(
         factory=as_factory(algorithm),
@@ -176,14 +176,6 @@ def learn_batch(
         collected = run_batch(task, configurations, saddles, report, kept)
     _warn_capped(collected.capped, options.num_episodes)
     return _history(collected, options, solution, cmdp, manifest)
-
-
-def find_optimum(cmdp: CMDP) -> Solution:
-    """The exact optimum, against which regrets are measured."""
-    try:
-        return solve(cmdp)
-    except MissingPackageError:  # a machine with SciPy alone
-        return solve(cmdp, "occupancy-lp")
 
 
 def require_stationary(cmdp: CMDP, rewards_known: bool, num_episodes: int) -> None:

@@ -276,14 +276,14 @@ def test_names_of_folders(name: str, tmp_path: Path) -> None:
 
 def test_another_process_may_write_while_cmdps_are_solved(tmp_path, monkeypatch):
     """What all runs share is checked by the only writer, too."""
-    solve = sweeping.find_optimum
+    solve = sweeping.solve
 
     def slow(cmdp: cmdpax.CMDP) -> cmdpax.Solution:
-        monkeypatch.setattr(sweeping, "find_optimum", solve)
+        monkeypatch.setattr(sweeping, "solve", solve)
         cmdpax.sweep(specification(num_episodes=31), tmp_path)
         return solve(cmdp)
 
-    monkeypatch.setattr(sweeping, "find_optimum", slow)
+    monkeypatch.setattr(sweeping, "solve", slow)
     with pytest.raises(cmdpax.ParameterError, match="holds runs with num_episodes = 31"):
         cmdpax.sweep(specification(), tmp_path)
     assert set(cmdpax.results(tmp_path).final["num_episodes"]) == {31}

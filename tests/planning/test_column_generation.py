@@ -10,7 +10,7 @@ import reference
 import strategies
 from checks import assert_optimal, assert_truthful, one_step
 from cmdpax.planning.column_generation import Generator, limiting_constraint, signal_scales
-from cmdpax.planning.master import Master
+from cmdpax.planning.master import ColdMaster, Master, WarmMaster
 from golden_files import Golden
 
 
@@ -148,8 +148,9 @@ def test_the_limiting_constraint_has_the_smallest_slack() -> None:
     assert limiting_constraint(slack.master, generator.columns, cmdp.thresholds) == 1
 
 
-def test_the_master_mixes_columns() -> None:
-    master = Master(np.array([2.0, 4.0]))
+@pytest.mark.parametrize("kind", [WarmMaster, ColdMaster])
+def test_the_master_mixes_columns(kind: type[Master]) -> None:
+    master = kind(np.array([2.0, 4.0]))
     master.add(np.array([1.0, -1.0]))
     master.add(np.array([0.0, 3.0]))
     master.maximise_reward(0.0)
@@ -159,8 +160,9 @@ def test_the_master_mixes_columns() -> None:
     assert solution.multipliers == pytest.approx([0.25], abs=1e-12)
 
 
-def test_the_master_goes_on_with_new_columns_and_another_objective() -> None:
-    master = Master(np.array([1.0, 1.0, 1.0]))
+@pytest.mark.parametrize("kind", [WarmMaster, ColdMaster])
+def test_the_master_goes_on_with_new_columns_and_another_objective(kind: type[Master]) -> None:
+    master = kind(np.array([1.0, 1.0, 1.0]))
     master.add(np.array([1.0, -1.0, 1.0]))
     master.maximise_slack()
     assert master.solve().value == pytest.approx(-1.0, abs=1e-12)
@@ -175,8 +177,9 @@ def test_the_master_goes_on_with_new_columns_and_another_objective() -> None:
     assert master.solve().value == pytest.approx(0.75, abs=1e-12)
 
 
-def test_the_master_goes_on_with_other_thresholds_and_signals() -> None:
-    master = Master(np.array([2.0, 4.0, 0.5]))
+@pytest.mark.parametrize("kind", [WarmMaster, ColdMaster])
+def test_the_master_goes_on_with_other_thresholds_and_signals(kind: type[Master]) -> None:
+    master = kind(np.array([2.0, 4.0, 0.5]))
     master.add(np.array([1.0, 0.0, 0.0]))
     master.add(np.array([0.0, 1.0, 0.0]))
     master.add(np.array([0.0, 0.0, 1.0]))
@@ -212,8 +215,9 @@ def test_new_thresholds_keep_columns_and_bounds(paper: Golden) -> None:
     assert again.master.value == pytest.approx(first.master.value, abs=1e-12)
 
 
-def test_an_infeasible_master_has_no_solution() -> None:
-    master = Master(np.array([1.0, 1.0]))
+@pytest.mark.parametrize("kind", [WarmMaster, ColdMaster])
+def test_an_infeasible_master_has_no_solution(kind: type[Master]) -> None:
+    master = kind(np.array([1.0, 1.0]))
     master.add(np.array([1.0, -1.0]))
     master.maximise_reward(0.0)
     assert master.solve() is None

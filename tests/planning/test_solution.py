@@ -421,12 +421,25 @@ def test_models_are_validated(paper: Golden) -> None:
             function(broken)
 
 
-def test_without_highspy_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_highspy_scipy_solves_the_master(
+    monkeypatch: pytest.MonkeyPatch, paper: Golden
+) -> None:
+    expected = cmdpax.solve(paper.cmdp)
     monkeypatch.setitem(sys.modules, "highspy", None)  # makes its import fail
-    cmdp = cmdpax.environments.make("bandit")
-    with pytest.raises(cmdpax.MissingPackageError, match="pip install highspy"):
-        cmdpax.solve(cmdp)
-    assert cmdpax.solve(cmdp, "occupancy-lp").value == pytest.approx(0.6)
+    found = cmdpax.solve(paper.cmdp)
+    assert found.value == pytest.approx(expected.value, abs=1e-9)
+    assert found.multipliers == pytest.approx(expected.multipliers, abs=1e-7)
+    assert found.gap <= 1e-9
+    assert found.slater_gap == pytest.approx(expected.slater_gap, abs=1e-9)
+
+
+def test_without_highspy_and_scipy_the_error_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "highspy", None)
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    with pytest.raises(cmdpax.MissingPackageError, match="pip install highspy scipy"):
+        cmdpax.solve(cmdpax.environments.make("bandit"))
 
 
 def test_a_simpler_policy_that_is_worse_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:

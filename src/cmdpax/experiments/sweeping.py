@@ -27,8 +27,9 @@ from cmdpax.experiments.runs import (
     make_runs,
 )
 from cmdpax.experiments.specification import Specification, read_specification
-from cmdpax.learning import find_optimum, require_stationary
+from cmdpax.learning import require_stationary
 from cmdpax.manifest import device, versions
+from cmdpax.planning.solution import solve
 from cmdpax.simulation import Design
 
 FORMAT = 1
@@ -195,7 +196,7 @@ def _described(models: dict[str, Model], known: dict[str, Any]) -> dict[str, Any
         if fingerprint in described:
             continue
         try:
-            solution = find_optimum(model.cmdp)
+            solution = solve(model.cmdp)
         except InfeasibleError as error:
             raise ParameterError(f"{model.name}: {error}") from None
         gap = solution.slater_gap

@@ -26,13 +26,12 @@ what it has (`Generator.require`).
 from collections.abc import Callable
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from cmdpax.model import CMDP
-from cmdpax.planning.dynamic_program import greedy_plans
-from cmdpax.planning.master import Master, MasterSolution
+from cmdpax.planning.dynamic_program import greedy_plans, place
+from cmdpax.planning.master import MasterSolution, make_master
 from cmdpax.transitions import Successors
 
 Progress = Callable[[int, float], None]
@@ -73,7 +72,7 @@ class Generator:
     def __init__(self, cmdp: CMDP, progress: Progress | None, max_columns: int) -> None:
         """Start with the policies that maximise the reward and each constraint."""
         self.cmdp = cmdp
-        self.device_cmdp = jax.device_put(cmdp)
+        self.device_cmdp = place(cmdp)
         self.columns: list[Column] = []
         self._known: set[bytes] = set()
         # Multipliers λ priced so far, each with max_π V_{z + λᵀu}: rows `[I + 1]`, one array for
@@ -84,7 +83,7 @@ class Generator:
         self._segment = _LIST_SEGMENT if lists else _DENSE_SEGMENT
         self._progress = progress or (lambda num_columns, gap: None)
         self.scales = signal_scales(cmdp)
-        self._master = Master(self.scales)
+        self._master = make_master(self.scales)
         self.require(cmdp.thresholds)
         self._price(np.eye(1 + cmdp.num_constraints))
 

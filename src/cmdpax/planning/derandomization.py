@@ -27,6 +27,7 @@ from jaxtyping import Array, Float, Integer
 
 from cmdpax.evaluation import signals_at
 from cmdpax.model import CMDP
+from cmdpax.planning.dynamic_program import place
 from cmdpax.transitions import at_step, backup, choose, push
 
 _DEPENDENT = 1e-12  # gains per unit of occupancy that count as linearly dependent
@@ -36,7 +37,7 @@ _COLUMN_BLOCK = 32  # arrays grow in blocks, so that compiled steps are reused
 
 def derandomize(cmdp: CMDP, policy: Float[np.ndarray, "H S A"]) -> np.ndarray:
     """An equally good policy that randomises in at most I places (expects double precision)."""
-    device_cmdp = jax.device_put(cmdp)
+    device_cmdp = place(cmdp)
     policy = policy.copy()
     if _num_alternatives(policy) > cmdp.num_constraints:
         _reduce_within_steps(device_cmdp, policy)

@@ -25,6 +25,23 @@ from cmdpax.model import CMDP, Sizes
 from cmdpax.precision import in_double_precision
 from cmdpax.transitions import Transitions, Transposed, at_step, backup, backup_signals, choose
 
+_WORTH_MOVING = 10**6  # stored transitions times steps from which an accelerator is faster
+
+
+def place(cmdp: CMDP) -> CMDP:
+    """The model on the device that plans it fastest: an accelerator only where it is large.
+
+    Planning is a chain of H small steps, and an accelerator takes its time to begin each.
+    """
+    stored = jax.tree.leaves(cmdp.transitions)[-1]
+    work = stored.size * (cmdp.horizon if stored.shape[0] == 1 else 1)
+    placed: CMDP
+    if jax.default_backend() == "cpu" or work >= _WORTH_MOVING:
+        placed = jax.device_put(cmdp)
+    else:
+        placed = jax.device_put(cmdp, jax.local_devices(backend="cpu")[0])
+    return placed
+
 
 def _greedy_step(
     cmdp: CMDP, weights: Float[Array, " J"], values: Float[Array, "S J"], step: Array

@@ -9,8 +9,13 @@ or one g_i in place of f, or the smallest slack, max t subject to Σ_j w_j g_{ij
 one HiGHS model: the last frees the variable t and moves the objective to it. New columns leave the
 last basis primal feasible, so primal simplex goes on from there. Thresholds c are bounds of rows:
 no column depends on them.
+
+Without the package highspy SciPy's copy of HiGHS solves it, from the start each time: a few
+milliseconds more per round, and a machine with SciPy alone can plan.
 """
 
+import abc
+import importlib.util
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,29 +39,76 @@ class MasterSolution(NamedTuple):
     multipliers: np.ndarray
 
 
-class Master:
+class Master(abc.ABC):
     """The master problem; columns are only ever added, thresholds may change (from 0)."""
 
     def __init__(self, scales: np.ndarray) -> None:
-        """Set up t and the rows.
+        """Start without columns.
 
         Args:
             scales: `[1 + I]`, the magnitude of a step's reward and constraint rewards. Rows
                 and objective are divided by them, so that tolerances are relative.
         """
-        try:
-            import highspy
-        except ImportError:
-            raise MissingPackageError(
-                "column generation needs the package highspy; pip install highspy, or solve with "
-                'method="occupancy-lp".'
-            ) from None
-
-        self._infinity: float = highspy.kHighsInf
-        self._optimal = highspy.HighsModelStatus.kOptimal
         self._scales = scales
         self._values: list[np.ndarray] = []  # (f_j, g_j)
         self._signal: int | None = 0  # what is maximised: f, one of the g, or t
+
+    @abc.abstractmethod
+    def add(self, values: np.ndarray) -> None:
+        """Add a column: (f_j, g_j)."""
+
+    @abc.abstractmethod
+    def require(self, thresholds: np.ndarray) -> None:
+        """From now on, these are the thresholds."""
+
+    @abc.abstractmethod
+    def maximise_slack(self) -> None:
+        """From now on, maximise t."""
+
+    @abc.abstractmethod
+    def maximise_reward(self, relaxation: float, signal: int = 0) -> None:
+        """From now on, maximise f (or g_{signal - 1}); slacks may be as low as `-relaxation`."""
+
+    @abc.abstractmethod
+    def solve(self) -> MasterSolution | None:
+        """Solve it; None if the linear program could not be solved."""
+
+    def _gains(self, signal: int) -> np.ndarray:
+        return np.array([values[signal] for values in self._values])
+
+    def _solution(self, variables: np.ndarray, duals: np.ndarray) -> MasterSolution:
+        """From t and the weights, and the duals of the slack rows, as the solver has them."""
+        weights = np.maximum(variables[1:], 0.0)
+        weights = weights / weights.sum()
+        multipliers = np.maximum(duals, 0.0)
+        if self._signal is None:
+            multipliers = multipliers / self._scales[1:]
+            return MasterSolution(float(variables[0]), weights, multipliers / multipliers.sum())
+        multipliers = multipliers * self._scales[self._signal] / self._scales[1:]
+        return MasterSolution(float(weights @ self._gains(self._signal)), weights, multipliers)
+
+
+def make_master(scales: np.ndarray) -> Master:
+    """With highspy, or else with SciPy."""
+    if importlib.util.find_spec("highspy") is not None:
+        return WarmMaster(scales)
+    if importlib.util.find_spec("scipy") is not None:
+        return ColdMaster(scales)
+    raise MissingPackageError(
+        "planning needs the package highspy or scipy; pip install highspy scipy."
+    )
+
+
+class WarmMaster(Master):
+    """One HiGHS model that goes on from its last basis."""
+
+    def __init__(self, scales: np.ndarray) -> None:
+        """Set up t and the rows."""
+        import highspy
+
+        super().__init__(scales)
+        self._infinity: float = highspy.kHighsInf
+        self._optimal = highspy.HighsModelStatus.kOptimal
         self._highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
         options: dict[str, Any] = {
             "output_flag": False,
@@ -105,9 +157,6 @@ class Master:
         costs = np.insert(costs, 0, cost_of_slack)
         self._highs.changeColsCost(len(costs), np.arange(len(costs), dtype=np.int32), costs)
 
-    def _gains(self, signal: int) -> np.ndarray:
-        return np.array([values[signal] for values in self._values])
-
     def solve(self) -> MasterSolution | None:
         """Solve from the last basis; None if the linear program could not be solved."""
         self._highs.run()
@@ -117,14 +166,56 @@ class Master:
             if self._highs.getModelStatus() != self._optimal:
                 return None
         solution = self._highs.getSolution()
-        weights = np.maximum(np.asarray(solution.col_value)[1:], 0.0)
-        weights = weights / weights.sum()
-        multipliers = np.maximum(np.asarray(solution.row_dual)[1:], 0.0)
+        return self._solution(np.asarray(solution.col_value), np.asarray(solution.row_dual)[1:])
+
+
+class ColdMaster(Master):
+    """The same by `scipy.optimize.linprog`, from the start each time."""
+
+    def __init__(self, scales: np.ndarray) -> None:
+        """Start without columns."""
+        super().__init__(scales)
+        self._thresholds = np.zeros(len(scales) - 1)
+        self._slack: tuple[float | None, float | None] = (0.0, 0.0)  # the bounds of t
+
+    def add(self, values: np.ndarray) -> None:
+        """Add a column: (f_j, g_j)."""
+        self._values.append(values)
+
+    def require(self, thresholds: np.ndarray) -> None:
+        """From now on, these are the thresholds."""
+        self._thresholds = thresholds
+
+    def maximise_slack(self) -> None:
+        """From now on, maximise t."""
+        self._signal, self._slack = None, (None, None)
+
+    def maximise_reward(self, relaxation: float, signal: int = 0) -> None:
+        """From now on, maximise f (or g_{signal - 1}); slacks may be as low as `-relaxation`."""
+        self._signal, self._slack = signal, (-relaxation, -relaxation)
+
+    def solve(self) -> MasterSolution | None:
+        """Solve from the start; None if the linear program could not be solved."""
+        from scipy.optimize import linprog
+
+        scales, values = self._scales, np.array(self._values).T  # [1 + I, columns]
         if self._signal is None:
-            multipliers = multipliers / self._scales[1:]
-            total = multipliers.sum()
-            multipliers = multipliers / total
-            return MasterSolution(float(np.asarray(solution.col_value)[0]), weights, multipliers)
-        multipliers = multipliers * self._scales[self._signal] / self._scales[1:]
-        value = float(weights @ self._gains(self._signal))
-        return MasterSolution(value, weights, multipliers)
+            costs = np.insert(np.zeros(len(self._values)), 0, -1.0)
+        else:
+            costs = np.insert(-values[self._signal] / scales[self._signal], 0, 0.0)
+        rows = np.column_stack([np.ones(len(scales) - 1), -values[1:]]) / scales[1:, None]
+        found = linprog(
+            costs,
+            A_ub=rows,
+            b_ub=-self._thresholds / scales[1:],
+            A_eq=np.insert(np.ones(len(self._values)), 0, 0.0)[None],
+            b_eq=[1.0],
+            bounds=[self._slack, *[(0.0, None)] * len(self._values)],
+            method="highs-ds",
+            options={
+                "presolve": False,
+                "primal_feasibility_tolerance": _TOLERANCE,
+                "dual_feasibility_tolerance": _TOLERANCE,
+            },
+        )
+        return self._solution(found.x, -found.ineqlin.marginals) if found.success else None

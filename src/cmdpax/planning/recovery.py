@@ -10,7 +10,7 @@ from cmdpax.evaluation import evaluate_policy, state_occupancy
 from cmdpax.model import CMDP
 from cmdpax.planning.column_generation import Column
 from cmdpax.planning.derandomization import derandomize
-from cmdpax.planning.dynamic_program import greedy_plan, greedy_plans
+from cmdpax.planning.dynamic_program import greedy_plan, greedy_plans, place
 from cmdpax.precision import in_double_precision
 
 _NEGLIGIBLE = 1e-13  # weights below this are the rounding of the master problem
@@ -64,7 +64,7 @@ def mixture_occupancy(cmdp: CMDP, mixture: Mixture) -> np.ndarray:
     """Occupancy of a mixture, `[H, S, A]`: the weighted sum of its policies' occupancies."""
     _, horizon, num_states, num_actions = cmdp.sizes
     total = np.zeros((horizon, num_states, num_actions))
-    device_cmdp = jax.device_put(cmdp)
+    device_cmdp = place(cmdp)
     for column, weight in zip(mixture.columns, mixture.weights, strict=True):
         # The call that made the column makes its policy again, bit for bit.
         plans = greedy_plans(device_cmdp, jnp.asarray(column.batch))

@@ -23,7 +23,7 @@ from jaxtyping import Array, Float
 
 from cmdpax.errors import ParameterError
 from cmdpax.model import CMDP
-from cmdpax.planning.dynamic_program import SoftPlan, soft_plan
+from cmdpax.planning.dynamic_program import SoftPlan, place, soft_plan
 from cmdpax.precision import in_double_precision
 from cmdpax.validation import validate
 
@@ -98,7 +98,7 @@ class _Dual:
     """D_τ with its gradient and Hessian, on NumPy arrays."""
 
     def __init__(self, cmdp: CMDP, regularization: float) -> None:
-        self._cmdp = jax.device_put(cmdp)
+        self._cmdp = place(cmdp)
         self._thresholds = cmdp.thresholds
         self._regularization = regularization
 

@@ -50,9 +50,9 @@ format: $(TOOLS) ## format the code and mend what the linter can
 docs: $(TOOLS) ## the documentation site, into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-bench: $(RUNTIME) ## the benchmarks of this machine
-	$(BIN)/python benchmarks/planning.py
-	$(BIN)/python benchmarks/learning.py
+bench: $(RUNTIME) ## the benchmarks of this machine's processor
+	JAX_PLATFORMS=cpu $(BIN)/python benchmarks/planning.py
+	JAX_PLATFORMS=cpu $(BIN)/python benchmarks/learning.py
 
 package: $(RUNTIME) ## build the wheel, install it alone, use it once
 	rm -rf build/package && mkdir -p build/package

@@ -1,6 +1,6 @@
 """Learning on an accelerator: rates by batch size, algorithm and model, and what bounds them.
 
-    python benchmarks/gpu.py [--largest 262144] [--skip agreement large pricing]
+    python benchmarks/gpu.py [--largest 262144] [--skip agreement large pricing solves]
 
 Single precision, one key per run, integer counts, accounts included, through `cmdpax.learn`. A rate
 is that of the second call: from the first block to the last, compilation and setup apart. Needs
@@ -246,11 +246,39 @@ def pricing() -> None:
     print_table(f"Pricing two columns, double precision (CPU: {cores} cores)", rows)
 
 
+def solves() -> None:
+    """Exact optima of gridworlds, with the model and the pricing on the device."""
+    rows = []
+    for num_states, (height, width) in GRIDS.items():
+        grid = {"height": height, "width": width, "horizon": 100, "num_constraints": 2}
+        cmdp = cmdpax.environments.make("gridworld", **grid, wall_density=0.0, uniform_start=True)
+        times = []
+        for _ in range(2):
+            begun = time.perf_counter()
+            solution = cmdpax.solve(cmdp)
+            times.append(time.perf_counter() - begun)
+        stored = jax.local_devices()[0].memory_stats() or {}
+        rows.append(
+            {
+                "S": f"{num_states:,}",
+                "solve [s]": f"{times[1]:.2f}",
+                "columns": solution.num_columns,
+                "gap": f"{solution.gap:.1e}",
+                "peak on the device [GiB]": f"{stored.get('peak_bytes_in_use', 0) / 2**30:.2f}",
+                "compile [s]": f"{times[0] - times[1]:.1f}",
+            }
+        )
+    print_table("Gridworlds, A = 4, H = 100, two constraints, uniform start", rows)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--largest", type=int, default=262_144, help="largest batch")
     parser.add_argument(
-        "--skip", nargs="*", default=[], choices=("rates", "agreement", "large", "pricing")
+        "--skip",
+        nargs="*",
+        default=[],
+        choices=("rates", "agreement", "large", "pricing", "solves"),
     )
     parser.add_argument("--part", choices=("agreement", "pricing"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -259,8 +287,11 @@ def main() -> None:
         found = regrets(100, "double") if arguments.part == "agreement" else pricing_seconds()
         print(json.dumps(found))
         return
+    print(f"{cmdpax.manifest.devices()}, JAX {jax.__version__}")
+    if "solves" not in arguments.skip:  # first: its peak of memory is its own
+        solves()
     bandwidth = copy_bandwidth()
-    print(f"{cmdpax.manifest.devices()}, JAX {jax.__version__}: copies {bandwidth / 1e12:.2f} TB/s")
+    print(f"\ncopies {bandwidth / 1e12:.2f} TB/s")
     if "agreement" not in arguments.skip:
         agreement()
     if "rates" not in arguments.skip:

@@ -1,11 +1,14 @@
-"""Learning on the CPU: the compiled batch against a plain NumPy loop.
+"""Learning on the CPU: the compiled batch against a plain NumPy loop, and large models.
 
-    python benchmarks/learning.py [--repeats 3] [--runs 30] [--episodes 4000]
+    python benchmarks/learning.py [--repeats 3] [--runs 30] [--episodes 4000] [--largest 4000]
 
 Regularized primal-dual (Algorithm 1), empirical profile, double precision, accounts included. The
 baseline is fair: one run at a time, matrix products for each step h, no Python loop over states or
 actions, only the visited rows of the model updated. Ratios are taken within one run of this script,
 median against median; compilation is the first call less the median of later ones.
+
+Large models are gridworlds with A = 4 and H = 50 stored as successor lists, one run each: the time
+of an episode against the number of transitions that the learner keeps estimates of.
 """
 
 import argparse
@@ -13,17 +16,22 @@ import os
 import platform
 import statistics
 import time
+import warnings
 from typing import Any
 
 import jax
 import numpy as np
 
 import cmdpax
+from cmdpax.hyperparameters import hyperparameters
+from cmdpax.learners import factory_of
+from cmdpax.simulation import knowledge_of
 
 SIZES = (
     {"num_states": 5, "num_actions": 5, "horizon": 5},
     {"num_states": 30, "num_actions": 3, "horizon": 10},
 )
+GRIDS = {250: (10, 25), 500: (20, 25), 1000: (25, 40), 2000: (40, 50), 4000: (50, 80)}
 STEP_SIZE, REGULARIZATION, MAX_MULTIPLIER, SCALE = 0.1, 0.02, 6.0, 0.08
 
 
@@ -131,17 +139,7 @@ def compiled_time(cmdp: cmdpax.CMDP, num_runs: int, num_episodes: int) -> float:
     return time.perf_counter() - start
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--runs", type=int, default=30)
-    parser.add_argument("--episodes", type=int, default=4000)
-    options = parser.parse_args()
-    print(
-        f"{platform.machine()}, {os.cpu_count()} cores, JAX {jax.__version__} on "
-        f"{jax.default_backend()}, Python {platform.python_version()}; "
-        f"{options.runs} runs × {options.episodes} episodes, median of {options.repeats}\n"
-    )
+def against_numpy(options: argparse.Namespace) -> None:
     print("| S, A, H | NumPy [episodes/s] | cmdpax [episodes/s] | ratio | compile [s] |")
     print("|---|---|---|---|---|")
     for size in SIZES:
@@ -158,6 +156,73 @@ def main() -> None:
         sizes = ", ".join(str(number) for number in size.values())
         row = (sizes, f"{slow:,.0f}", f"{fast:,.0f}", f"{fast / slow:.0f}×", f"{first - again:.1f}")
         print("| " + " | ".join(row) + " |", flush=True)
+
+
+def episode_time(cmdp: cmdpax.CMDP, stationary: bool, num_episodes: int, repeats: int) -> float:
+    """Median seconds per episode of one run, compilation apart."""
+    times = []
+    for _ in range(repeats + 1):
+        marks: list[float] = []
+        cmdpax.learn(
+            cmdp,
+            "regularized-primal-dual",
+            num_episodes=num_episodes,
+            record=[num_episodes],
+            stationary=stationary,
+            progress=lambda done, total, marks=marks: marks.append(time.perf_counter()),
+        )
+        times.append((marks[-1] - marks[0]) / num_episodes)
+    return statistics.median(times[1:])
+
+
+def state_bytes(cmdp: cmdpax.CMDP, stationary: bool) -> int:
+    """What the learner of one run keeps, in double precision."""
+    bonuses = cmdpax.Optimism.empirical().numbers(cmdp.sizes)
+    chosen = hyperparameters(STEP_SIZE, REGULARIZATION, MAX_MULTIPLIER, 0.0, 1)
+    with jax.enable_x64(True):
+        knowledge = knowledge_of(cmdp, bonuses, True, stationary)
+        state = jax.eval_shape(factory_of("regularized-primal-dual")(knowledge, chosen).init)
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
+
+
+def growing_lists(options: argparse.Namespace) -> None:
+    print("\n| S | transitions | counts | ms per episode | ns per transition | learner [MiB] |")
+    print("|---|---|---|---|---|---|")
+    for num_states, (height, width) in GRIDS.items():
+        if num_states > options.largest:
+            continue
+        cmdp = cmdpax.environments.make(
+            "gridworld", height=height, width=width, horizon=50, wall_density=0.0
+        )
+        stored = cmdp.transitions.probabilities.size * cmdp.horizon
+        for stationary in (False, True):
+            seconds = episode_time(cmdp, stationary, max(8, 40_000 // num_states), options.repeats)
+            row = (
+                f"{num_states:,}",
+                f"{stored:,}",
+                "shared" if stationary else "per step",
+                f"{1e3 * seconds:.2f}",
+                f"{1e9 * seconds / stored:.1f}",
+                f"{state_bytes(cmdp, stationary) / 2**20:.1f}",
+            )
+            print("| " + " | ".join(row) + " |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--runs", type=int, default=30)
+    parser.add_argument("--episodes", type=int, default=4000)
+    parser.add_argument("--largest", type=int, default=4000, help="largest gridworld, S")
+    options = parser.parse_args()
+    print(
+        f"{platform.machine()}, {os.cpu_count()} cores, JAX {jax.__version__} on "
+        f"{jax.default_backend()}, Python {platform.python_version()}; "
+        f"{options.runs} runs × {options.episodes} episodes, median of {options.repeats}\n"
+    )
+    warnings.simplefilter("ignore", cmdpax.CmdpaxWarning)
+    against_numpy(options)
+    growing_lists(options)
 
 
 if __name__ == "__main__":

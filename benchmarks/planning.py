@@ -21,6 +21,7 @@ from collections.abc import Callable
 from typing import Any
 
 GRIDS = {1_000: (25, 40), 10_000: (100, 100), 100_000: (250, 400), 1_000_000: (1000, 1000)}
+LARGEST_POLICY = 100_000  # beyond it the policy alone is 3 GB, and making it needs several of them
 SIZES = (
     {"num_states": 50, "num_actions": 5, "horizon": 20, "num_constraints": 3},
     {"num_states": 100, "num_actions": 5, "horizon": 20, "num_constraints": 5},
@@ -154,25 +155,26 @@ def solve_grid(num_states: int, repeats: int) -> None:
     made, cmdp = timed(lambda: make_grid(num_states))
     first, _ = timed(lambda: cmdpax.solve(cmdp))
     seconds, solution = median_time(lambda: cmdpax.solve(cmdp), repeats)
-    memory = peak_memory()
-    recovery, policy = timed(lambda: solution.policy)
-    occupied = solution.occupancy.sum(axis=-1) > 0
-    print(
-        json.dumps(
-            {
-                "S": f"{cmdp.num_states:,}",
-                "solve [s]": f"{seconds:.2f}",
-                "columns": str(solution.num_columns),
-                "gap": f"{solution.gap:.1e}",
-                "policy [s]": f"{recovery:.2f}",
-                "random decisions": str(int(((policy.max(axis=-1) < 1) & occupied).sum())),
-                "memory to solve [GiB]": f"{memory:.2f}",
-                "with policy [GiB]": f"{peak_memory():.2f}",
-                "compile [s]": f"{first - seconds:.2f}",
-                "make [s]": f"{made:.2f}",
-            }
-        )
-    )
+    row = {
+        "S": f"{cmdp.num_states:,}",
+        "solve [s]": f"{seconds:.2f}",
+        "columns": str(solution.num_columns),
+        "gap": f"{solution.gap:.1e}",
+        "memory to solve [GiB]": f"{peak_memory():.2f}",
+        "compile [s]": f"{first - seconds:.2f}",
+        "make [s]": f"{made:.2f}",
+    }
+    if num_states <= LARGEST_POLICY:
+        recovery, policy = timed(lambda: solution.policy)
+        occupied = solution.occupancy.sum(axis=-1) > 0
+        row |= {
+            "policy [s]": f"{recovery:.2f}",
+            "random decisions": str(int(((policy.max(axis=-1) < 1) & occupied).sum())),
+            "with policy [GiB]": f"{peak_memory():.2f}",
+        }
+    else:
+        row |= dict.fromkeys(("policy [s]", "random decisions", "with policy [GiB]"), "not made")
+    print(json.dumps(row))
 
 
 def growing_gridworlds(largest: int, repeats: int) -> None:

@@ -1,3 +1,5 @@
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,6 +9,8 @@ import cmdpax
 import reference
 import strategies
 from checks import assert_numpy_doubles, one_step
+from cmdpax.batch import cast
+from cmdpax.evaluation import policy_values, signals_of
 
 
 @given(cmdp=strategies.cmdps(), data=st.data())
@@ -102,3 +106,35 @@ def test_values_have_double_precision() -> None:
 def test_models_are_validated() -> None:
     with pytest.raises(cmdpax.ModelError, match=r"rewards\[0, 0, 1\] is nan"):
         cmdpax.evaluate(one_step([1.0, float("nan")], [], []), [[[0.5, 0.5]]])
+
+
+@pytest.mark.parametrize("environment", ["gridworld", "random"])
+def test_many_policies_at_once_are_each_one_alone(environment: str) -> None:
+    """Along the first axis, the last, or both; lists as their matrix."""
+    parameters = {
+        "gridworld": {"layout": "S1G", "horizon": 3, "slip": 0.2},
+        "random": {"num_states": 3, "num_actions": 2, "horizon": 3, "num_constraints": 2},
+    }
+    cmdp = cmdpax.environments.make(environment, **parameters[environment])
+    policies = np.random.default_rng(0).dirichlet(np.ones(cmdp.num_actions), (4, 3, 3))
+    reached = [cmdpax.evaluate(cmdp, policy) for policy in policies]
+    expected = np.array([[one.value, *one.constraint_values] for one in reached])
+    dense = cmdp.replace(transitions=reference.densify(cmdp).transitions)
+    with jax.enable_x64(True):
+        for model in (cast(cmdp, float), cast(dense, float)):
+            for shape in ((4, 1), (1, 4), (2, 2)):
+                given = policies.reshape(*shape, *policies.shape[1:])
+                found = jax.jit(policy_values)(model, jnp.asarray(np.moveaxis(given, 1, -1)))
+                values = np.moveaxis(np.asarray(found), -1, 1).reshape(4, -1)
+                np.testing.assert_allclose(values, expected, rtol=0, atol=1e-12)
+
+
+@given(cmdp=strategies.cmdps())
+def test_signals_of_a_pair_are_what_plain_indexing_gives(cmdp: cmdpax.CMDP) -> None:
+    dense = reference.densify(cmdp)
+    with jax.enable_x64(True):
+        for step, state, action in np.ndindex(dense.rewards.shape):
+            at = (step, state, action)
+            found = signals_of(cmdp, step, jnp.asarray(state), jnp.asarray(action))
+            expected = [dense.rewards[at], *dense.constraint_rewards[:, *at]]
+            np.testing.assert_array_equal(found, expected)

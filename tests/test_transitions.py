@@ -217,3 +217,33 @@ def test_a_gridworld_of_forty_thousand_states() -> None:
     reached = cmdpax.evaluate(cmdp, solution.policy)
     assert reached.value == pytest.approx(solution.value, abs=1e-9)
     assert reached.constraint_values[0] >= cmdp.thresholds[0] - 1e-9
+
+
+# ------------------------------------------------------------------------------------ one row, rows
+
+
+@pytest.mark.parametrize("horizon", [1, 3])
+@pytest.mark.parametrize("listed", [True, False])
+def test_a_row_is_what_plain_indexing_gives(listed: bool, horizon: int) -> None:
+    lists = random_lists(5, 3, 2, horizon)
+    storage = jax.device_put(lists if listed else densified(lists))
+    row = jax.jit(operations.row_at)
+    for step, state, action in np.ndindex(3, 5, 3):
+        found = row(storage, step, state, action)
+        at = (0 if horizon == 1 else step, state, action)
+        assert isinstance(found, cmdpax.Successors) == listed
+        for one, array in zip(jax.tree.leaves(found), jax.tree.leaves(storage), strict=True):
+            np.testing.assert_array_equal(one, array[at])
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1, 20])
+def test_transposed_transitions_on_both_sides_of_unrolling(more: int) -> None:
+    num_states = operations._MAX_UNROLLED_STATES + more
+    generator = np.random.default_rng(0)
+    rows = generator.dirichlet(np.ones(num_states), (num_states, 3))
+    values = generator.random((4, num_states))
+    expected = np.einsum("sat,lt->lsa", rows, values)
+    transposed = operations.Transposed(jnp.asarray(np.moveaxis(rows, -1, 0)))
+    for storage in (transposed, jnp.asarray(rows)):
+        found = operations.backup_signals(storage, jnp.asarray(values))
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-14)

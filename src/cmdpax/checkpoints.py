@@ -105,9 +105,13 @@ class Checkpoint:
                 int(group): [entries[f"{group}.{index}"] for index in range(count)]
                 for group, count in head["leaves"].items()
             }
+            self._require_same(manifest)
+        except FileError:
+            raise
+        except OSError as error:
+            raise FileError(f"{self.path} cannot be read: {error.strerror or error}.") from None
         except (KeyError, TypeError, ValueError, AttributeError):
             raise self._damaged() from None
-        self._require_same(manifest)
 
     def _require_same(self, manifest: dict[str, Any]) -> None:
         for name, here in self._manifest.items():

@@ -54,7 +54,7 @@ def run_batch(
             group = Group.of(
                 _on_accelerator(task.part(members)), [configurations[i] for i in members], chosen
             )
-            collected = _run(group, index, telling, checkpoint, stopped)
+            collected = _run(group, index, telling, checkpoint)
         real = min(size, len(configurations) - first)
         return jax.tree.map(lambda array: array[:real], collected)
 
@@ -70,23 +70,25 @@ def run_batch(
             raise
 
 
-def _run(
-    group: Group,
-    index: int,
-    telling: "_Telling",
-    checkpoint: Checkpoint | None,
-    stopped: threading.Event,
-) -> Collected:
-    """One group, from where the checkpoint has it."""
+def _run(group: Group, index: int, telling: "_Telling", checkpoint: Checkpoint | None) -> Collected:
+    """One group, from where the checkpoint has it; interrupted, it leaves its position there."""
     report = functools.partial(telling, index)
     if checkpoint is None:
         return run_group(group, None, report, lambda make, finished: None)
+    latest: Callable[[], Position] | None = None
 
     def offer(make: Callable[[], Position], finished: bool) -> None:
-        checkpoint.offer(index, make, now=finished or stopped.is_set())
+        nonlocal latest
+        latest = make
+        checkpoint.offer(index, make, now=finished)
 
     begun = checkpoint.restore(index, group.first_position())
-    return run_group(group, begun, report, offer)
+    try:
+        return run_group(group, begun, report, offer)
+    except KeyboardInterrupt:  # reports raise it, between two blocks
+        if latest is not None:
+            checkpoint.offer(index, latest, now=True)
+        raise
 
 
 class _Telling:

@@ -219,7 +219,7 @@ def account_block(
     cmdp: CMDP,
     optima: Float[Array, " R"],
     levels: Float[Array, " L"],
-    policies: Float[Array, "E R H S A"],
+    policies: Float[Array, "E ..."],  # of a `Block`
     num_episodes: Integer[Array, ""],
     sums: Sums,
     stacked: bool,

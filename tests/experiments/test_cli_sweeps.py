@@ -72,7 +72,7 @@ def test_again_does_nothing(run, tmp_path):
 
 
 def test_a_line_per_batch(run, monkeypatch):
-    monkeypatch.setattr("cmdpax.experiments.runs._BATCH_RUNS", {"cpu": 4})
+    monkeypatch.setattr("cmdpax.experiments.runs._BATCH_RUNS", 4)
     _, _, err = run(*SWEEP)
     assert re.findall(r"(\d) of 8 runs done", err) == ["4", "8"]
 

@@ -35,7 +35,7 @@ def test_a_folder_that_does_not_exist_is_not_made(tmp_path: Path) -> None:
 
 
 def test_batches_of_several_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cmdpax.experiments.runs._BATCH_RUNS", {"cpu": 4})
+    monkeypatch.setattr("cmdpax.experiments.runs._BATCH_RUNS", 4)
     two = [{"name": "regularized-primal-dual", "optimism": ["empirical", "live"]}]
     found = estimate(specification(algorithms=two))
     assert (found.runs, found.batches) == (8, 2)

@@ -179,7 +179,7 @@ class TestDamage:
 
 
 def test_only_the_damaged_batch_is_made_again(tmp_path, monkeypatch):
-    monkeypatch.setattr("cmdpax.experiments.runs._BATCH_RUNS", {"cpu": 4})
+    monkeypatch.setattr("cmdpax.experiments.runs._BATCH_RUNS", 4)
     first = cmdpax.sweep(specification(), tmp_path)
     before = contents(tmp_path)
     damaged = sorted((tmp_path / "final").iterdir())[1]

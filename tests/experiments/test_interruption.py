@@ -30,7 +30,7 @@ import os, signal, sys
 import cmdpax
 from cmdpax.experiments import runs
 
-runs._BATCH_RUNS = {{"cpu": 2}}
+runs._BATCH_RUNS = 2
 rename, left = os.replace, int(sys.argv[2])
 
 def die_at_a_rename(*arguments):  # before it, or after it where the number is negative

@@ -173,7 +173,7 @@ class TestBatches:
 
     @pytest.mark.parametrize(("most", "sizes"), [(5, [4, 4, 4]), (11, [6, 6]), (1, [1] * 12)])
     def test_the_number_of_runs_is_bounded(self, monkeypatch, most: int, sizes: list[int]):
-        monkeypatch.setattr(module, "_BATCH_RUNS", {"cpu": most})
+        monkeypatch.setattr(module, "_BATCH_RUNS", most)
         assert [len(batch.runs) for batch in batches_of(seeds=3)] == sizes
 
     def test_memory_is_bounded(self, monkeypatch):

@@ -373,7 +373,7 @@ class TestSurroundings:
         cmdpax.sweep(specification(), tmp_path / "out")  # the folder can still be used
 
     def test_progress_counts_runs_that_are_on_disk(self, tmp_path, monkeypatch):
-        monkeypatch.setattr("cmdpax.experiments.runs._BATCH_RUNS", {"cpu": 4})
+        monkeypatch.setattr("cmdpax.experiments.runs._BATCH_RUNS", 4)
         seen: list[tuple[Stand, int]] = []
 
         def report(stand: Stand) -> None:

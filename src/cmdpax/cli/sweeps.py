@@ -1,6 +1,7 @@
 """`cmdpax sweep`, `cmdpax plot` and `cmdpax compare`: many runs, their pictures, their tests."""
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,15 +29,13 @@ def sweep(
     """
     from cmdpax import experiments
     from cmdpax.experiments.progress import shown
-    from cmdpax.manifest import devices
 
     if dry_run:
         _print_estimate(experiments.estimate(specification, out), as_json)
         return
-    messages.print(f"on {devices()}", markup=False, highlight=False)
     start = time.perf_counter()
     with caught(), resumable(out), shown(messages) as named:
-        found = experiments.sweep(specification, out, progress=named("sweep"))
+        found = experiments.sweep(specification, out, progress=_saying_where(named("sweep")))
     seconds = time.perf_counter() - start
     best = found.best()
     if as_json:
@@ -44,6 +43,22 @@ def sweep(
         return
     results.print(best_table(f"{out}: best configurations by strong regret", best))
     messages.print(f"{len(found.final)} runs in {out}, {seconds:.1f} s", markup=False)
+
+
+def _saying_where(report: Callable[[Any], None]) -> Callable[[Any], None]:
+    """The same reports, after a line that says on what the runs are made, once one is made."""
+    from cmdpax.manifest import devices
+
+    told = False
+
+    def tell(stand: Any) -> None:
+        nonlocal told
+        if not told:
+            messages.print(f"on {devices()}", markup=False, highlight=False)
+            told = True
+        report(stand)
+
+    return tell
 
 
 def plot(

@@ -25,7 +25,7 @@ from cmdpax.model import CMDP, Sizes
 from cmdpax.precision import in_double_precision
 from cmdpax.transitions import Transitions, Transposed, at_step, backup, backup_signals, choose
 
-_WORTH_MOVING = 10**6  # stored transitions times steps from which an accelerator is faster
+_WORTH_MOVING = 250_000  # stored transitions times steps from which an accelerator is faster
 
 
 def place(cmdp: CMDP) -> CMDP:

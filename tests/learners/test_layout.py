@@ -1,0 +1,152 @@
+"""Runs may be the last axis of everything, as accelerators like it: the numbers are the same."""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import cmdpax
+from cmdpax.batch import Configuration, Task, cast, stack_runs
+from cmdpax.hyperparameters import hyperparameters
+from cmdpax.learners import factory_of
+from cmdpax.simulation import Block, Design, Runs, account_block, advance, no_sums, start
+from learning_cases import default_regularization, learn, model
+
+NUM_RUNS, NUM_EPISODES = 3, 6
+QUICK = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+"""A layout is a matter of the program, not of how well it is compiled."""
+
+
+class Case(NamedTuple):
+    """How models are stored, and what is known of them."""
+
+    lists: bool
+    stacked: bool
+    optimism: cmdpax.Optimism
+
+    def cmdps(self) -> list[cmdpax.CMDP]:
+        """One, or one per run."""
+        seeds = range(NUM_RUNS if self.stacked else 1)
+        if self.lists:
+            make = functools.partial(cmdpax.environments.make, "gridworld", layout="S1G", horizon=2)
+            return [make(slip=0.1 + 0.1 * seed) for seed in seeds]
+        return [model(2, seed=seed, horizon=2) for seed in seeds]
+
+    def together(self) -> Any:
+        """As JAX arrays."""
+        if not self.stacked:
+            return cast(self.cmdps()[0], float)
+        return jax.tree.map(lambda *arrays: jnp.asarray(np.stack(arrays)), *self.cmdps())
+
+
+KNOWN, ESTIMATED = cmdpax.Optimism.empirical(), cmdpax.Optimism.live()
+CASES = {
+    "dense, known": Case(False, False, KNOWN),
+    "lists, estimated": Case(True, False, ESTIMATED),
+    "dense, stacked, known": Case(False, True, KNOWN),
+    "lists, stacked, estimated": Case(True, True, ESTIMATED),
+}
+LEARNERS = [  # every new pair of algorithm and case compiles anew, but for the vanilla primal-dual
+    ("regularized-primal-dual", "dense, known"),
+    ("regularized-primal-dual", "lists, stacked, estimated"),
+    ("vanilla-primal-dual", "dense, known"),
+    ("vanilla-primal-dual", "lists, stacked, estimated"),
+    ("regularized-dual", "lists, estimated"),
+    ("vanilla-dual", "dense, stacked, known"),
+]
+
+
+def runs_of(algorithm: str, cmdp: cmdpax.CMDP, optimism: cmdpax.Optimism) -> Runs:
+    tau = default_regularization(algorithm)
+    chosen = [hyperparameters(0.5 + 0.2 * run, tau, 6.0, 0.0, 9) for run in range(NUM_RUNS)]
+    configurations = [Configuration(seed, one, optimism) for seed, one in enumerate(chosen)]
+    return stack_runs(cmdp.sizes, configurations, float)
+
+
+def runs_at(tree: Any, axis: int) -> Any:
+    """The last axis at another place."""
+    return jax.tree.map(lambda array: jnp.moveaxis(array, -1, axis), tree)
+
+
+def assert_close(found: Any, expected: Any) -> None:
+    assert jax.tree.structure(found) == jax.tree.structure(expected)
+    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-12)
+
+
+@pytest.mark.usefixtures("double_precision")
+@pytest.mark.parametrize(("algorithm", "name"), LEARNERS)
+def test_states_and_episodes(algorithm: str, name: str) -> None:
+    case = CASES[name]
+    cmdp, runs = case.together(), runs_of(algorithm, case.cmdps()[0], case.optimism)
+    known = case.optimism.rewards == "known"
+    plain = Design(factory_of(algorithm), known, True, case.stacked, True, True)
+
+    def played(design: Design) -> tuple[Any, Any, Block]:
+        begun = quick_start(design, cmdp, runs)
+        count = jnp.int32(NUM_EPISODES)
+        return begun, *quick_advance(design, cmdp, runs, begun, jnp.int32(1), count, 8)
+
+    begun, ended, block = played(plain._replace(runs_last=True))
+    expected = played(plain)
+    assert_close((runs_at(begun, 0), runs_at(ended, 0)), expected[:2])
+    assert_close(block._replace(policies=runs_at(block.policies, 1)), expected[2])
+    assert np.ptp(np.asarray(block.policies), axis=-1).max() > 1e-3  # the runs differ
+
+
+quick_start = jax.jit(start.__wrapped__, static_argnames="design", compiler_options=QUICK)
+quick_advance = jax.jit(
+    advance.__wrapped__, static_argnames=("design", "size"), compiler_options=QUICK
+)
+
+
+@pytest.mark.usefixtures("double_precision")
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_accounts(case: Case) -> None:
+    cmdp, sizes = case.together(), case.cmdps()[0].sizes
+    shape = (8, NUM_RUNS, sizes.horizon, sizes.num_states)
+    policies = np.random.default_rng(0).dirichlet(np.ones(sizes.num_actions), shape)
+    nothing = no_sums(NUM_RUNS, 1 + sizes.num_constraints, 2, float)
+    found, expected = (
+        account_block(
+            cmdp,
+            jnp.asarray([0.5, 0.6, 0.7]),
+            jnp.asarray([0.0, 0.05]),
+            jnp.asarray(np.moveaxis(policies, 1, -1) if runs_last else policies),
+            jnp.int32(NUM_EPISODES),
+            nothing,
+            case.stacked,
+            runs_last,
+        )
+        for runs_last in (True, False)
+    )
+    assert_close(found, expected)
+    cmdps = case.cmdps() if case.stacked else case.cmdps() * NUM_RUNS
+    for run, one in enumerate(cmdps):
+        for episode in range(NUM_EPISODES):
+            reached = cmdpax.evaluate(one, policies[episode, run])
+            values = [reached.value, *reached.constraint_values]
+            np.testing.assert_allclose(found[1].values[episode, run], values, rtol=0, atol=1e-12)
+
+
+def test_a_batch_of_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen: dict[str, Any] = {"seeds": 1, "log": True, "potential": True, "record": [7]}
+    expected = learn(model(1, horizon=2), **chosen)
+    designs = []
+
+    def runs_last(task: Task) -> Task:
+        designs.append(task.design._replace(runs_last=True))
+        return task._replace(design=designs[-1])
+
+    monkeypatch.setattr("cmdpax.engine._on_accelerator", runs_last)
+    found = learn(model(1, horizon=2), **chosen)
+    assert designs
+    assert found.policy.shape == (1, 2, 3, 2)
+    ours, theirs = (
+        {name: value for name, value in vars(history).items() if name != "manifest"}
+        for history in (found, expected)
+    )
+    assert_close(ours, theirs)

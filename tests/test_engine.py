@@ -1,0 +1,78 @@
+"""Batches and groups of runs: how they are stacked, computed and kept."""
+
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+import cmdpax
+from cmdpax import engine, group
+from cmdpax.batch import Configuration, stack_runs
+from cmdpax.hyperparameters import hyperparameters
+from cmdpax.learners import Hyperparameters, Knowledge, Learner, factory_of
+
+SIZES = cmdpax.Sizes(2, 3, 4, 5)
+
+
+@pytest.mark.usefixtures("double_precision")
+def test_many_equal_and_some_different_configurations_are_stacked() -> None:
+    numbers = [hyperparameters(eta, tau, 6.0, 0.0, 9) for eta in (0.1, 0.2) for tau in (0.0, 0.1)]
+    profiles = [cmdpax.Optimism.empirical(), cmdpax.Optimism.live(), cmdpax.Optimism.theory(9)]
+    generator = np.random.default_rng(0)
+    configurations = [
+        Configuration(
+            int(generator.integers(2**32)),
+            numbers[generator.integers(4)],
+            profiles[generator.integers(3)],
+        )
+        for _ in range(300)
+    ]
+    together = stack_runs(SIZES, configurations, float)
+    for index in (0, 1, 17, 299):
+        alone = stack_runs(SIZES, [configurations[index]], float)
+        for found, expected in zip(
+            jax.tree.leaves(together[1:]), jax.tree.leaves(alone[1:]), strict=True
+        ):
+            assert found.shape == (300,)
+            np.testing.assert_array_equal(found[index], expected[0])
+        key = jax.random.key_data(together.keys[index])
+        np.testing.assert_array_equal(key, jax.random.key_data(alone.keys[0]))
+    every = np.array([c.hyperparameters.step_size.initial for c in configurations])
+    np.testing.assert_array_equal(together.hyperparameters.step_size.initial, every)
+    assert np.isnan(together.bonuses.unvisited_reward).any()
+
+
+@pytest.mark.parametrize("seeds", [1, 2])
+def test_products_of_matrices_are_full(seeds: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Alone, and in threads."""
+    monkeypatch.setattr(engine, "num_cores", lambda: 2)
+    seen = []
+
+    def spy(knowledge: Knowledge, chosen: Hyperparameters) -> Learner:
+        seen.append(jax.config.jax_default_matmul_precision)
+        return factory_of("vanilla-primal-dual")(knowledge, chosen)
+
+    before = jax.config.jax_default_matmul_precision
+    cmdpax.learn(cmdpax.environments.make("bandit"), spy, num_episodes=3, seeds=seeds)
+    assert set(seen) == {"highest"}
+    assert jax.config.jax_default_matmul_precision == before != "highest"
+
+
+def test_blocks_of_long_runs_are_joined_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each leaves a little: ten million episodes would leave ten thousand pieces."""
+    monkeypatch.setattr(group, "block_size", lambda *sizes: 2)
+    lengths, join = [], group._join
+
+    def spy(pieces: Any) -> Any:
+        lengths.append(len(pieces))
+        return join(pieces)
+
+    monkeypatch.setattr(group, "_join", spy)
+    cmdp = cmdpax.environments.make("bandit")
+    long = cmdpax.learn(cmdp, "vanilla-primal-dual", num_episodes=600, seeds=1)
+    assert lengths == [group._MOST_PIECES, 1 + 300 - (group._MOST_PIECES - 1)]
+    monkeypatch.undo()
+    expected = cmdpax.learn(cmdp, "vanilla-primal-dual", num_episodes=600, seeds=1)
+    np.testing.assert_array_equal(long.value, expected.value)
+    np.testing.assert_array_equal(long.multipliers, expected.multipliers)

@@ -143,18 +143,22 @@ def print_rate(found: dict[str, Any]) -> None:
 
 
 def print_growth(found: dict[str, Any]) -> None:
+    """Sums of the two strong regrets at K over the CMDPs, and the medians of their exponents."""
     episodes = found["episodes"]
-    print("\n| setting | objective | constraint | sum | exponent, objective | constraint |")
+    print("\n| setting | mean | median | largest | exponent, objective | constraint |")
     print("|---|---|---|---|---|---|")
     for name, text in NAMES.items():
         objective, constraint = found[f"{name}_objective"], found[f"{name}_constraint"]
-        exponents = [growth_exponent(regret, episodes) for regret in (objective, constraint)]
-        cells = [
-            f"{objective[:, -1].mean():,.0f}",
-            f"{constraint[:, -1].mean():,.0f}",
-            f"{(objective + constraint)[:, -1].mean():,.0f}",
-            *(f"{np.nanmean(e):.2f} ({np.nanmin(e):.2f} to {np.nanmax(e):.2f})" for e in exponents),
-        ]
+        sums = (objective + constraint)[:, -1]
+        cells = [f"{number:,.0f}" for number in (sums.mean(), np.median(sums), sums.max())]
+        for regret in (objective, constraint):
+            defined = growth_exponent(regret, episodes)
+            defined = defined[~np.isnan(defined)]
+            if len(defined):
+                low, middle, high = np.quantile(defined, (0, 0.5, 1))
+                cells.append(f"{middle:.2f} ({low:.2f} to {high:.2f})")
+            else:
+                cells.append("not defined")
         print(f"| {text} | " + " | ".join(cells) + " |")
 
 
@@ -168,11 +172,12 @@ def plot_growth(found: dict[str, Any], path: pathlib.Path) -> None:
         for (name, text), colour in zip(NAMES.items(), colours, strict=True):
             regrets = found[f"{name}_{kind}"]
             axis.loglog(episodes, _positive(regrets).T, color=colour, alpha=0.18, linewidth=0.6)
-            mean = _positive(regrets.mean(axis=0))
-            axis.loglog(episodes, mean, color=colour, linewidth=1.8, label=text)
+            middle = _positive(np.median(regrets, axis=0))
+            axis.loglog(episodes, middle, color=colour, linewidth=1.8, label=text)
         axis.set(title=f"strong regret, {kind}", ylim=(1, None))
     axes[0, 0].set_ylabel("cumulative regret")
-    axes[0, 0].legend(loc="upper left", fontsize=8, frameon=False)
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=8, frameon=False)
     save_figure(figure, path)
 
 

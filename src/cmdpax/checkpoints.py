@@ -48,7 +48,7 @@ class Checkpoint:
         self._lock = threading.Lock()
         self._written = time.monotonic()
         require_folder(self.path)
-        for left in self.path.parent.glob(f".{glob.escape(self.path.name)}.*"):
+        for left in self.path.parent.glob(f".{glob.escape(self.path.name)}.????????"):
             left.unlink()  # a process was killed while it wrote
         if self.path.exists():
             self._read()
@@ -65,9 +65,9 @@ class Checkpoint:
         if not same:
             raise self._damaged()
         position: Position = jax.tree.unflatten(structure, found)
-        return jax.tree.map(jnp.asarray, position)._replace(
-            done=int(position.done), kept=position.kept
-        )
+        # What is kept stays here, the rest goes to the device.
+        states, sums, capped, policy = jax.tree.map(jnp.asarray, tuple(position)[1:-1])
+        return Position(int(position.done), states, sums, capped, policy, position.kept)
 
     def offer(self, group: int, make: Callable[[], Position], *, now: bool = False) -> None:
         """Take a group's position, and write the file, if it is time (or `now`)."""

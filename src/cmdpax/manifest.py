@@ -66,7 +66,7 @@ def devices() -> str:
     """All that is computed on, in words: `cpu, 2 cores` or `2 × NVIDIA H200`."""
     found = jax.local_devices()
     if jax.default_backend() == "cpu":
-        return f"cpu, {num_cores()} cores"
+        return f"cpu, {num_cores()} core{'s' if num_cores() > 1 else ''}"
     return f"{len(found)} × {device()}" if len(found) > 1 else device()
 
 

@@ -47,7 +47,8 @@ def test_table_and_progress(run, tmp_path):
     assert shown in row
     assert f"{best['score']:.4g}" in row
     lines = err.splitlines()
-    assert re.search(r"\b8 of 8 runs done, \d+\.\d s$", lines[0])
+    assert re.fullmatch(r"on cpu, \d+ cores?", lines[0])
+    assert re.search(r"\b8 of 8 runs done, \d+\.\d s$", lines[1])
     assert re.fullmatch(r"8 runs in out, \d+\.\d s", lines[-1])
 
 

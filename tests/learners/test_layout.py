@@ -133,7 +133,9 @@ def test_accounts(case: Case) -> None:
 
 
 def test_a_batch_of_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    chosen: dict[str, Any] = {"seeds": 1, "log": True, "potential": True, "record": [7]}
+    monkeypatch.setattr("cmdpax.group.block_size", lambda *sizes: 16)
+    monkeypatch.setattr("cmdpax.engine.num_cores", lambda: 1)
+    chosen: dict[str, Any] = {"log": True, "potential": True, "record": [7]}
     expected = learn(model(1, horizon=2), **chosen)
     designs = []
 
@@ -144,7 +146,7 @@ def test_a_batch_of_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cmdpax.engine._on_accelerator", runs_last)
     found = learn(model(1, horizon=2), **chosen)
     assert designs
-    assert found.policy.shape == (1, 2, 3, 2)
+    assert found.policy.shape == (2, 2, 3, 2)
     ours, theirs = (
         {name: value for name, value in vars(history).items() if name != "manifest"}
         for history in (found, expected)

@@ -67,6 +67,8 @@ def learn(
     _require_targets(out, plot)
     known = ("step_size", "regularization", "max_multiplier", "margin")
     chosen = _chosen(parameter, known)
+    if checkpoint is not None and checkpoint in (file, out, plot):
+        raise FileError(f"{checkpoint} is given twice; the checkpoint needs a file of its own.")
     cmdp = cmdpax.load(file)
     start = time.perf_counter()
     resumed = checkpoint is not None and checkpoint.exists()

@@ -58,6 +58,11 @@ class TestLearn:
         assert code == 0
         assert "one run" in out
 
+    def test_a_checkpoint_needs_a_file_of_its_own(self, run, bandit):
+        code, out, err = run(*LEARN, "--checkpoint", "run.npz", "--out", "run.npz")
+        assert (code, out) == (1, "")
+        assert "run.npz is given twice; the checkpoint needs a file of its own." in err
+
     def test_json_holds_the_numbers_of_the_library(self, run, bandit):
         parameters = ["-p", "step_size=0.3", "-p", "margin=0.01", "-p", "regularization=0.1"]
         code, out, err = run(*LEARN, "--episodes", "30", "--seeds", "4,9", *parameters, "--json")
@@ -72,10 +77,13 @@ class TestLearn:
             margin=0.01,
             regularization=0.1,
         )
+        assert (result["support"], result["stationary"]) == ("all states", False)
         assert set(result) == {
             "algorithm",
             "num_episodes",
             "optimum",
+            "support",
+            "stationary",
             "runs",
             *history.summary(),
             "growth_exponent_objective",

@@ -1,5 +1,8 @@
 """Assertions that several test files share."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 import cmdpax
@@ -72,3 +75,32 @@ def one_step(
         thresholds=thresholds,
         initial=[1.0],
     )
+
+
+def assert_moves(
+    cmdp: cmdpax.CMDP,
+    places: list[Any],
+    move: Callable[[Any, int], tuple[Any, float, float]],
+    slip: float,
+) -> None:
+    """Every row of a grid's model is that of its rule, and has one slot per successor.
+
+    `move(place, direction)` tells the next place, what is earned and what it costs.
+    """
+    assert isinstance(cmdp.transitions, cmdpax.Successors)
+    lists, chances = cmdp.transitions
+    for s, a in np.ndindex(len(places), 4):
+        row, reward, cost = np.zeros(len(places)), 0.0, 0.0
+        for direction in range(4):
+            chance = slip / 4 + (1 - slip if direction == a else 0.0)
+            reached, earned, paid = move(places[s], direction)
+            row[places.index(reached)] += chance
+            reward += chance * earned
+            cost += chance * paid
+        used = lists[0, s, a][chances[0, s, a] > 0]
+        assert len(set(used)) == len(used)
+        found = np.zeros(len(places))
+        found[used] = chances[0, s, a][chances[0, s, a] > 0]
+        np.testing.assert_allclose(found, row, rtol=0, atol=1e-15)
+        assert abs(cmdp.rewards[0, s, a] - reward) <= 1e-12
+        assert abs(cmdp.constraint_rewards[0, 0, s, a] - (1 - cost)) <= 1e-12

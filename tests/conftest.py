@@ -14,6 +14,7 @@ import hypothesis
 import jax
 import pytest
 
+import cmdpax
 from cmdpax.cli import main
 from golden_files import GOLDEN_NAMES, Golden
 
@@ -87,3 +88,11 @@ def run(
 
     yield call
     jax.config.update("jax_compilation_cache_dir", cache)
+
+
+@pytest.fixture
+def saved_bandit(tmp_path: Path) -> cmdpax.CMDP:
+    """The model `m.npz`, in the folder where the commands run."""
+    cmdp = cmdpax.environments.make("bandit")
+    cmdpax.save(cmdp, tmp_path / "m.npz")
+    return cmdp

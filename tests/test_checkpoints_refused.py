@@ -12,6 +12,7 @@ import pytest
 import cmdpax
 from checkpoint_cases import arrays_in, contents, head_of, interrupt, learn, small, write_often
 from cmdpax.checkpoints import Checkpoint
+from damages import empty, flip, truncate
 from learning_cases import NO_WARNING
 
 
@@ -104,20 +105,6 @@ class TestOtherRuns:
     def test_by_its_format(self, path: Path):
         edit(path, lambda head, _: head.update(format=2))
         assert_refused(path, "has the checkpoint format 2, this version of cmdpax reads 1")
-
-
-def truncate(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-
-
-def empty(path: Path) -> None:
-    path.write_bytes(b"")
-
-
-def flip(path: Path) -> None:
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
 
 
 def randomize(path: Path) -> None:

@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import cmdpax
-
 ARGUMENTS = ("learn", "m.npz", "--algorithm", "regularized-primal-dual", "--seeds", "3")
 FILE = ("--checkpoint", "c.npz")
 LONG = ("--episodes", "120000")
@@ -40,12 +38,7 @@ os.replace = die_at_a_rename
 name."""
 
 
-@pytest.fixture(autouse=True)
-def bandit(tmp_path: Path) -> cmdpax.CMDP:
-    """The model `m.npz`, in the folder where the commands run."""
-    cmdp = cmdpax.environments.make("bandit")
-    cmdpax.save(cmdp, tmp_path / "m.npz")
-    return cmdp
+pytestmark = pytest.mark.usefixtures("saved_bandit")
 
 
 def files(folder: Path) -> set[str]:

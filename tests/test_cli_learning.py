@@ -18,12 +18,7 @@ ITERATE = ("iterate", "m.npz", "--scheme", "primal-dual")
 FEW = ("--episodes", "30", "--seeds", "2")
 
 
-@pytest.fixture(autouse=True)
-def bandit(tmp_path: Path) -> cmdpax.CMDP:
-    """The model `m.npz`, in the folder where the commands run."""
-    cmdp = cmdpax.environments.make("bandit")
-    cmdpax.save(cmdp, tmp_path / "m.npz")
-    return cmdp
+pytestmark = pytest.mark.usefixtures("saved_bandit")
 
 
 def files(folder: Path) -> set[str]:
@@ -58,18 +53,18 @@ class TestLearn:
         assert code == 0
         assert "one run" in out
 
-    def test_a_checkpoint_needs_a_file_of_its_own(self, run, bandit):
+    def test_a_checkpoint_needs_a_file_of_its_own(self, run, saved_bandit):
         code, out, err = run(*LEARN, "--checkpoint", "run.npz", "--out", "run.npz")
         assert (code, out) == (1, "")
         assert "run.npz is given twice; the checkpoint needs a file of its own." in err
 
-    def test_json_holds_the_numbers_of_the_library(self, run, bandit):
+    def test_json_holds_the_numbers_of_the_library(self, run, saved_bandit):
         parameters = ["-p", "step_size=0.3", "-p", "margin=0.01", "-p", "regularization=0.1"]
         code, out, err = run(*LEARN, "--episodes", "30", "--seeds", "4,9", *parameters, "--json")
         result = json.loads(out)
         assert (code, err) == (0, "")
         history = cmdpax.learn(
-            bandit,
+            saved_bandit,
             "regularized-primal-dual",
             num_episodes=30,
             seeds=[4, 9],
@@ -99,14 +94,14 @@ class TestLearn:
         assert result["optimal_multipliers"] == pytest.approx([1.0])
         assert (result["runs"], result["num_episodes"]) == (2, 30)
 
-    def test_out_and_plot(self, run, bandit, tmp_path):
+    def test_out_and_plot(self, run, saved_bandit, tmp_path):
         extra = ["--optimism", "live", "--observations", "bernoulli"]
         code, _, err = run(*LEARN, *FEW, *extra, "--out", "run.npz", "--plot", "curve.png")
         assert code == 0
         assert "wrote run.npz" in err
         assert "wrote curve.png" in err
         history = cmdpax.learn(
-            bandit,
+            saved_bandit,
             "regularized-primal-dual",
             num_episodes=30,
             seeds=2,
@@ -177,13 +172,13 @@ class TestLearn:
         assert err.count("\n") == 1
         assert files(tmp_path) == {"m.npz"}
 
-    def test_infeasible_models_and_wide_rewards(self, run, bandit, tmp_path):
+    def test_infeasible_models_and_wide_rewards(self, run, saved_bandit, tmp_path):
         targets = ["--out", "run.npz", "--plot", "curve.png"]
-        cmdpax.save(bandit.replace(thresholds=[0.95]), tmp_path / "m.npz")
+        cmdpax.save(saved_bandit.replace(thresholds=[0.95]), tmp_path / "m.npz")
         code, _, err = run(*LEARN, *FEW, *targets)
         assert code == 1
         assert err.startswith("error: the CMDP is infeasible")
-        cmdpax.save(bandit.replace(rewards=3 * bandit.rewards), tmp_path / "m.npz")
+        cmdpax.save(saved_bandit.replace(rewards=3 * saved_bandit.rewards), tmp_path / "m.npz")
         code, _, err = run(*LEARN, *FEW, *targets)
         assert code == 1
         assert "rewards lies in [0.6, 3], learning needs [0, 1]; use cmdpax.rescale" in err
@@ -198,13 +193,13 @@ class TestIterate:
             assert part in out
         assert "mixture violation" in out
 
-    def test_json_holds_the_numbers_of_the_library(self, run, bandit):
+    def test_json_holds_the_numbers_of_the_library(self, run, saved_bandit):
         extra = ["--iterations", "40", "-p", "regularization=0.05", "-p", "step_size=0.5*k^-0.1"]
         code, out, err = run(*ITERATE, *extra, "--json")
         result = json.loads(out)
         assert (code, err) == (0, "")
         iterates = cmdpax.iterate(
-            bandit,
+            saved_bandit,
             "primal-dual",
             num_iterations=40,
             regularization=0.05,

@@ -53,11 +53,11 @@ class Checkpoint:
         if self.path.exists():
             self._read()
 
-    def restore(self, group: int, template: Position) -> Position | None:
-        """Where a group was, in arrays like those of the template; None: at the start."""
+    def restore(self, group: int, first: Position) -> Position:
+        """Where a group was, in arrays like those of its first position, or that one."""
         if group not in self._groups:
-            return None
-        leaves, structure = jax.tree.flatten(template)
+            return first
+        leaves, structure = jax.tree.flatten(first)
         found = self._groups[group]
         same = len(found) == len(leaves) and all(
             _alike(new, np.asarray(old)) for new, old in zip(found, leaves, strict=True)
@@ -130,6 +130,6 @@ class Checkpoint:
 
 
 def _alike(found: np.ndarray, wanted: np.ndarray) -> bool:
-    """The same kind of array; only the recorded episodes, of which the template has 0, vary."""
+    """The same kind of array; only the recorded episodes, of which the first has 0, vary."""
     shape = wanted.shape if wanted.size else found.shape[:1] + wanted.shape[1:]
     return found.dtype.kind == wanted.dtype.kind and found.shape == shape

@@ -74,7 +74,7 @@ def _run(group: Group, index: int, telling: "_Telling", checkpoint: Checkpoint |
     """One group, from where the checkpoint has it; interrupted, it leaves its position there."""
     report = functools.partial(telling, index)
     if checkpoint is None:
-        return run_group(group, None, report, lambda make, finished: None)
+        return run_group(group, group.first_position(), report, lambda make, finished: None)
     latest: Callable[[], Position] | None = None
 
     def offer(make: Callable[[], Position], finished: bool) -> None:
@@ -82,9 +82,9 @@ def _run(group: Group, index: int, telling: "_Telling", checkpoint: Checkpoint |
         latest = make
         checkpoint.offer(index, make, now=finished)
 
-    begun = checkpoint.restore(index, group.first_position())
+    position = checkpoint.restore(index, group.first_position())
     try:
-        return run_group(group, begun, report, offer)
+        return run_group(group, position, report, offer)
     except KeyboardInterrupt:  # reports raise it, between two blocks
         if latest is not None:
             checkpoint.offer(index, latest, now=True)

@@ -155,7 +155,7 @@ class Group(NamedTuple):
 
 def run_group(
     group: Group,
-    begun: Position | None,
+    position: Position,
     report: Progress,
     offer: Callable[[Callable[[], Position], bool], None],
 ) -> Collected:
@@ -163,12 +163,11 @@ def run_group(
 
     Args:
         group: the runs.
-        begun: where to go on.
+        position: where it is.
         report: called with the episodes done and in all.
         offer: after every block, called with a function that makes the position, and with
             whether it is the last.
     """
-    position = group.first_position() if begun is None else begun
     pieces, num_episodes = [position.kept], group.task.num_episodes
     size = block_size(group.task.cmdps[0].sizes, len(group.optima), group.optima.dtype)
 

@@ -1,7 +1,6 @@
 """`cmdpax audit`, driven as a user does."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,12 +11,7 @@ KEYS = {"name", "place", "left", "right", "slack", "verdict", "worst"}
 AUDIT = ("audit", "m.npz", "--iterations", "20")
 
 
-@pytest.fixture(autouse=True)
-def bandit(tmp_path: Path) -> cmdpax.CMDP:
-    """The model `m.npz`, in the folder where the commands run."""
-    cmdp = cmdpax.environments.make("bandit")
-    cmdpax.save(cmdp, tmp_path / "m.npz")
-    return cmdp
+pytestmark = pytest.mark.usefixtures("saved_bandit")
 
 
 def test_table(run):
@@ -29,11 +23,11 @@ def test_table(run):
     assert "three-point identity" not in err  # only what does not simply hold is explained
 
 
-def test_json_has_the_rows_of_the_library(run, bandit):
+def test_json_has_the_rows_of_the_library(run, saved_bandit):
     code, out, err = run(*AUDIT, "--json")
     result = json.loads(out)
     assert (code, err) == (0, "")
-    found = cmdpax.audit(bandit, num_iterations=20)
+    found = cmdpax.audit(saved_bandit, num_iterations=20)
     assert [row["name"] for row in result["rows"]] == [row.name for row in found.rows]
     for row, expected in zip(result["rows"], found.rows, strict=True):
         assert set(row) >= KEYS
@@ -98,8 +92,8 @@ def test_bad_input_is_one_line(run, arguments, sentence):
     assert len(err.strip().splitlines()) == 1
 
 
-def test_an_infeasible_model_is_one_line(run, bandit, tmp_path):
-    cmdpax.save(bandit.replace(thresholds=np.array([0.95])), tmp_path / "m.npz")
+def test_an_infeasible_model_is_one_line(run, saved_bandit, tmp_path):
+    cmdpax.save(saved_bandit.replace(thresholds=np.array([0.95])), tmp_path / "m.npz")
     code, out, err = run(*AUDIT)
     assert (code, out) == (1, "")
     assert "infeasible" in err

@@ -5,6 +5,7 @@ import pytest
 
 import cmdpax
 import reference
+from checks import assert_moves
 
 MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1))  # up, right, down, left
 UP, RIGHT, DOWN, LEFT = range(4)
@@ -77,23 +78,7 @@ def test_every_move_from_every_state(rows: list[str], slip: float) -> None:
     game = Game(rows, 12)
     pairs = game.pairs()
     assert cmdp.sizes == (1, 12, len(pairs), 4)
-    assert isinstance(cmdp.transitions, cmdpax.Successors)
-    lists, chances = cmdp.transitions
-    for s, a in np.ndindex(len(pairs), 4):
-        row, reward, cost = np.zeros(len(pairs)), 0.0, 0.0
-        for direction in range(4):
-            chance = slip / 4 + (1 - slip if direction == a else 0.0)
-            reached, earned, paid = game.move(pairs[s], direction)
-            row[pairs.index(reached)] += chance
-            reward += chance * earned
-            cost += chance * paid
-        used = lists[0, s, a][chances[0, s, a] > 0]
-        assert len(set(used)) == len(used)  # one slot per successor
-        found = np.zeros(len(pairs))
-        found[used] = chances[0, s, a][chances[0, s, a] > 0]
-        np.testing.assert_allclose(found, row, rtol=0, atol=1e-15)
-        assert cmdp.rewards[0, s, a] == pytest.approx(reward, abs=1e-12)
-        assert cmdp.constraint_rewards[0, 0, s, a] == pytest.approx(1 - cost, abs=1e-12)
+    assert_moves(cmdp, pairs, game.move, slip)
     assert cmdp.initial.tolist() == [1.0 if pair == game.start else 0.0 for pair in pairs]
     assert cmdp.thresholds.tolist() == [12 - 0.1]
 

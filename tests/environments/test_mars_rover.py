@@ -5,6 +5,7 @@ import pytest
 
 import cmdpax
 import reference
+from checks import assert_moves
 
 MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1))  # up, right, down, left
 MAP = [
@@ -57,24 +58,8 @@ def test_every_move_from_every_cell(rows: list[str], slip: float, rock_reward: f
     rover = Rover(rows, 12, rock_reward)
     cells = list(rover.signs)  # row by row
     assert cmdp.sizes == (1, 12, len(cells), 4)
-    assert isinstance(cmdp.transitions, cmdpax.Successors)
-    lists, chances = cmdp.transitions
-    assert lists.shape == (1, len(cells), 4, 4)
-    for s, a in np.ndindex(len(cells), 4):
-        row, reward, cost = np.zeros(len(cells)), 0.0, 0.0
-        for direction in range(4):
-            chance = slip / 4 + (1 - slip if direction == a else 0.0)
-            reached, earned, paid = rover.move(cells[s], direction)
-            row[cells.index(reached)] += chance
-            reward += chance * earned
-            cost += chance * paid
-        used = lists[0, s, a][chances[0, s, a] > 0]
-        assert len(set(used)) == len(used)  # one slot per successor
-        found = np.zeros(len(cells))
-        found[used] = chances[0, s, a][chances[0, s, a] > 0]
-        np.testing.assert_allclose(found, row, rtol=0, atol=1e-15)
-        assert cmdp.rewards[0, s, a] == pytest.approx(reward, abs=1e-12)
-        assert cmdp.constraint_rewards[0, 0, s, a] == pytest.approx(1 - cost, abs=1e-12)
+    assert_moves(cmdp, cells, rover.move, slip)
+    assert cmdp.transitions.successors.shape == (1, len(cells), 4, 4)
     assert cmdp.initial.tolist() == [1.0 if rover.signs[cell] == "S" else 0.0 for cell in cells]
     assert cmdp.thresholds.tolist() == [12 - 0.3]
 

@@ -14,6 +14,7 @@ import pytest
 import cmdpax
 from cmdpax.experiments import sweeping
 from cmdpax.experiments.folder import Folder
+from damages import empty, flip, truncate
 from sweep_cases import SMALL, assert_same_results, contents, specification
 
 HOLDER = """
@@ -39,20 +40,6 @@ def folder(expected: cmdpax.Results, tmp_path: Path) -> Path:
         (copy / name).parent.mkdir(parents=True, exist_ok=True)
         (copy / name).write_bytes(content)
     return copy
-
-
-def truncate(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-
-
-def empty(path: Path) -> None:
-    path.write_bytes(b"")
-
-
-def flip(path: Path) -> None:
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
 
 
 def delete(path: Path) -> None:

@@ -1,5 +1,7 @@
 """Batches and groups of runs: how they are stacked, computed and kept."""
 
+import threading
+import time
 from typing import Any
 
 import jax
@@ -57,6 +59,25 @@ def test_products_of_matrices_are_full(seeds: int, monkeypatch: pytest.MonkeyPat
     cmdpax.learn(cmdpax.environments.make("bandit"), spy, num_episodes=3, seeds=seeds)
     assert set(seen) == {"highest"}
     assert jax.config.jax_default_matmul_precision == before != "highest"
+
+
+def test_progress_is_told_by_one_thread_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user's function need not be safe for threads; two groups run at once."""
+    monkeypatch.setattr(engine, "num_cores", lambda: 2)
+    inside, most, told = 0, 0, set()
+
+    def report(done: int, total: int) -> None:
+        nonlocal inside, most
+        inside += 1
+        most = max(most, inside)
+        told.add(threading.get_ident())
+        time.sleep(0.01)
+        inside -= 1
+
+    cmdp = cmdpax.environments.make("bandit")
+    cmdpax.learn(cmdp, "vanilla-primal-dual", num_episodes=4000, seeds=2, progress=report)
+    assert len(told) == 2
+    assert most == 1
 
 
 def test_blocks_of_long_runs_are_joined_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:

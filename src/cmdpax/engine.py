@@ -92,17 +92,19 @@ def _run(group: Group, index: int, telling: "_Telling", checkpoint: Checkpoint |
 
 
 class _Telling:
-    """Progress of all groups as one."""
+    """Progress of all groups as one; a user's function is called by one thread at a time."""
 
     def __init__(self, report: Progress, num_groups: int, stopped: threading.Event) -> None:
         self._report, self._num_groups, self._stopped = report, num_groups, stopped
         self._done: dict[int, int] = {}
+        self._lock = threading.Lock()
 
     def __call__(self, index: int, episodes: int, total: int) -> None:
         if self._stopped.is_set():
             raise KeyboardInterrupt
-        self._done[index] = episodes
-        self._report(sum(self._done.values()) // self._num_groups, total)
+        with self._lock:
+            self._done[index] = episodes
+            self._report(sum(self._done.values()) // self._num_groups, total)
 
 
 @contextlib.contextmanager

@@ -17,6 +17,7 @@ from cmdpax.errors import (
     InfeasibleError,
     MissingPackageError,
     ModelError,
+    OrderError,
     ParameterError,
 )
 from cmdpax.evaluation import Evaluation, evaluate
@@ -25,6 +26,7 @@ from cmdpax.history import History, Log
 from cmdpax.iteration import Iterates, iterate
 from cmdpax.learners import algorithms
 from cmdpax.learning import learn, repeat
+from cmdpax.live import Agent, AgentAccount, ConstraintAccount, EpisodeRecord, ObjectiveAccount
 from cmdpax.model import CMDP, Sizes, from_costs
 from cmdpax.optimism import Optimism
 from cmdpax.planning import (
@@ -80,10 +82,14 @@ def __getattr__(name: str) -> Any:
 __all__ = [
     "CMDP",
     "Account",
+    "Agent",
+    "AgentAccount",
     "Audit",
     "CmdpaxError",
     "CmdpaxWarning",
     "Comparison",
+    "ConstraintAccount",
+    "EpisodeRecord",
     "Evaluation",
     "FileError",
     "Frontier",
@@ -93,7 +99,9 @@ __all__ = [
     "Log",
     "MissingPackageError",
     "ModelError",
+    "ObjectiveAccount",
     "Optimism",
+    "OrderError",
     "ParameterError",
     "Regret",
     "RegularizedSolution",

@@ -6,7 +6,6 @@ the device that its manifest names: then the finished runs are those of an unint
 for bit.
 """
 
-import glob
 import json
 import threading
 import time
@@ -19,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from cmdpax.errors import FileError
-from cmdpax.files import read_npz, require_folder, write_atomically
+from cmdpax.files import read_npz, remove_left_behind, require_folder, write_atomically
 from cmdpax.group import Position
 
 FORMAT = 1
@@ -48,8 +47,7 @@ class Checkpoint:
         self._lock = threading.Lock()
         self._written = time.monotonic()
         require_folder(self.path)
-        for left in self.path.parent.glob(f".{glob.escape(self.path.name)}.????????"):
-            left.unlink()  # a process was killed while it wrote
+        remove_left_behind(self.path)
         if self.path.exists():
             self._read()
 

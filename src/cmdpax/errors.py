@@ -5,6 +5,7 @@
     ├── ParameterError       an argument that is out of range or has an unknown name
     ├── FileError            a file that cannot be read or written
     ├── MissingPackageError  a package that only some functions need is not installed
+    ├── OrderError           calls that an agent expects in another order
     └── InfeasibleError      no policy meets the constraints
 
 Every message is one sentence (or two) that names the thing, the value and the fix.
@@ -32,6 +33,10 @@ class FileError(CmdpaxError, OSError):
 
 class MissingPackageError(CmdpaxError, ImportError):
     """A package that only some functions need is not installed."""
+
+
+class OrderError(CmdpaxError, RuntimeError):
+    """Calls that an agent expects in another order."""
 
 
 class CmdpaxWarning(UserWarning):

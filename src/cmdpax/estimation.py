@@ -41,7 +41,11 @@ class Knowledge(NamedTuple):
 
 
 class Trajectory(NamedTuple):
-    """One episode, as the learner sees it."""
+    """One episode, as the learner sees it.
+
+    Where a live system cut it short, the steps that did not happen have action A: no table has a
+    place for it, and JAX drops what is written there, so that nothing is counted.
+    """
 
     states: Integer[Array, " H+1"]
     actions: Integer[Array, " H"]

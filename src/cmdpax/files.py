@@ -5,6 +5,7 @@ Both hold the arrays under their names: `transitions` (or `successors` and `prob
 unpickled. Files are written aside and renamed, so that a file is there whole or not at all.
 """
 
+import glob
 import json
 import os
 import tempfile
@@ -129,6 +130,12 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], None]) -> None:
     finally:
         if aside is not None and os.path.exists(aside):
             os.unlink(aside)
+
+
+def remove_left_behind(path: Path) -> None:
+    """Remove what a process left that was killed while it wrote the file; for its owner only."""
+    for left in path.parent.glob(f".{glob.escape(path.name)}.????????"):
+        left.unlink(missing_ok=True)
 
 
 def require_folder(path: Path) -> None:

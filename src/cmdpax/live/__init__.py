@@ -1,0 +1,7 @@
+"""Learning on a live system: ask for actions, tell what happened, keep an account."""
+
+from cmdpax.live.accounts import AgentAccount, ConstraintAccount, ObjectiveAccount
+from cmdpax.live.agent import Agent
+from cmdpax.live.episode import EpisodeRecord
+
+__all__ = ["Agent", "AgentAccount", "ConstraintAccount", "EpisodeRecord", "ObjectiveAccount"]

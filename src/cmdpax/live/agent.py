@@ -1,0 +1,376 @@
+"""`Agent`: a learner that is asked for actions and told what happened."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cmdpax.arguments import Algorithm, as_factory
+from cmdpax.errors import ParameterError
+from cmdpax.history import Log
+from cmdpax.live import saving
+from cmdpax.live.accounts import AgentAccount, Tally, make_account
+from cmdpax.live.declaration import Declaration, Setting, declare, require_index, tell
+from cmdpax.live.episode import EpisodeRecord, OpenEpisode
+from cmdpax.live.logs import Logged, episodes_of
+from cmdpax.live.steps import Sight, begin, follow, look, no_steps, trajectory_of
+from cmdpax.optimism import Optimism
+from cmdpax.precision import in_double_precision, to_numpy
+from cmdpax.schedules import Scheduled
+
+_COUNTS = 2**31  # visits are 32-bit integers
+
+
+class _Now(NamedTuple):
+    """Where an agent stands: replaced as a whole, so that no interruption leaves a half of it."""
+
+    state: Any  # the learner's
+    tally: Tally
+    sight: Sight
+    episode: OpenEpisode
+
+
+class Agent:
+    """A learner for a live system: it is asked for actions, and told what happened.
+
+        agent.start(state)
+        for every step:
+            action = agent.act(state)
+            agent.observe(reward, constraint_rewards, next_state)
+        agent.end()
+
+    The learners are those of `cmdpax.learn`: the same definitions, told sizes, thresholds, the
+    start and, where they are known, the rewards. The model is unknown. Programs are compiled when
+    an agent is made, not while it decides.
+
+    Args:
+        algorithm: one of `cmdpax.algorithms()`, "module:factory", or a factory of your own.
+        num_states: S; states are 0 … S - 1.
+        num_actions: A.
+        horizon: H, the steps of an episode.
+        thresholds: c, one per constraint, on the sum over an episode, in your units.
+        initial: μ, the distribution of the first state, or the one state that is always first.
+        seed: of the actions' randomness.
+        rewards: r, `[H, S, A]` or `[1, S, A]`, where it is known; then `constraint_rewards` too.
+        constraint_rewards: u, `[I, H, S, A]` or `[I, 1, S, A]`.
+        successors: the states that may follow, where that is known, `[H or 1, S, A, N]`, -1 for
+            unused slots; or a `cmdpax.Successors`, of which only the places are used.
+        optimism: a profile or a `cmdpax.Optimism`; None is "empirical" where rewards are given,
+            else "live".
+        stationary: the system is the same at every step: counts are shared by the steps.
+        reward_range: the least and the largest reward of a step, in your units.
+        constraint_ranges: likewise of the constraints' signals: one pair for all, or one for each.
+        senses: "at least" or "at most" (costs), for all constraints or for each.
+        names: of the constraints, for the account.
+        step_size: η, a number or a schedule.
+        regularization: τ, likewise; None is 0.02 for regularized algorithms, 0 for vanilla ones.
+        max_multiplier: λ_max, of multipliers of signals that are scaled to [0, 1].
+        margin: learn against thresholds that are stricter by so much of a signal scaled to [0, 1].
+
+    Examples:
+        >>> import cmdpax
+        >>> agent = cmdpax.Agent(
+        ...     "regularized-primal-dual", num_states=2, num_actions=2, horizon=3,
+        ...     thresholds=[30.0], senses="at most", constraint_ranges=(0, 20), initial=0, seed=1,
+        ... )
+        >>> agent.start(0)
+        >>> for _ in range(3):
+        ...     action = agent.act(agent.state)
+        ...     agent.observe(reward=0.5, constraint_rewards=[8.0], next_state=1 - agent.state)
+        >>> agent.end()
+        EpisodeRecord(episode=1, steps=3, reward=1.5, constraint_returns=array([24.]))
+        >>> agent.account[0].threshold, agent.account[0].observed.mean
+        (30.0, 24.0)
+    """
+
+    def __init__(
+        self,
+        algorithm: Algorithm,
+        *,
+        num_states: int,
+        num_actions: int,
+        horizon: int,
+        thresholds: Any,
+        initial: Any,
+        seed: int = 0,
+        rewards: Any = None,
+        constraint_rewards: Any = None,
+        successors: Any = None,
+        optimism: str | Optimism | None = None,
+        stationary: bool = False,
+        reward_range: tuple[float, float] = (0.0, 1.0),
+        constraint_ranges: Any = (0.0, 1.0),
+        senses: str | Sequence[str] = "at least",
+        names: Sequence[str] | None = None,
+        step_size: Scheduled = 0.1,
+        regularization: Scheduled | None = None,
+        max_multiplier: float = 6.0,
+        margin: Scheduled = 0.0,
+    ) -> None:
+        """Check the declaration, and compile."""
+        given = {name: value for name, value in locals().items() if name != "self"}
+        declared = declare(given.pop("algorithm"), **given)
+        self._prepare(declared, algorithm)
+        tally = Tally.empty(declared.sizes.num_constraints)
+        self._go_on(self._first_state(), tally, OpenEpisode())
+
+    # ------------------------------------------------------------------------------- ask and tell
+
+    def start(self, state: int) -> None:
+        """Begin an episode in a state."""
+        self._require("start")
+        first = require_index("the first state", state, self._sizes.num_states, "states")
+        if not self._declared.initial[first] > 0:
+            raise ParameterError(
+                f"the first state is {first}, which initial gives probability 0; declare where "
+                "episodes begin."
+            )
+        if self.episode * self._sizes.horizon >= _COUNTS:
+            raise ParameterError("the agent has counted 2^31 steps, its counts hold no more.")
+        self._now = self._now._replace(episode=OpenEpisode((first,)))
+
+    def act(self, state: int) -> int:
+        """The action for the step; the state is the one that was told last."""
+        self._require("act")
+        episode = self._now.episode
+        current = episode.states[-1]
+        if require_index("the state", state, self._sizes.num_states, "states") != current:
+            raise ParameterError(
+                f"the state is {state}, but {current} was told last; act in the state that the "
+                "system is in."
+            )
+        action = int(self._now.sight.actions[episode.steps, current])
+        self._now = self._now._replace(episode=episode._replace(action=action))
+        return action
+
+    def observe(
+        self,
+        reward: float,
+        constraint_rewards: Any,
+        next_state: int,
+        *,
+        action: int | None = None,
+    ) -> None:
+        """Tell what a step brought.
+
+        Args:
+            reward: in your units, within `reward_range`.
+            constraint_rewards: the constraints' signals, one number each, in your units and within
+                `constraint_ranges`: constraint rewards where they must be at least their
+                threshold, costs where at most.
+            next_state: the state that follows.
+            action: what was done, where it is not what the agent said: a person or a safeguard
+                stepped in. Learning is from what was done.
+        """
+        self._require("observe")
+        episode = self._now.episode
+        signals = self._declared.signals(reward, constraint_rewards)
+        done = episode.action if action is None else action
+        taken = require_index("action", done, self._sizes.num_actions, "actions")
+        following = require_index("next_state", next_state, self._sizes.num_states, "states")
+        self._declared.require_listed(episode.steps, episode.states[-1], taken, following)
+        self._now = self._now._replace(episode=episode.after(taken, signals, following))
+
+    @in_double_precision
+    def end(self) -> EpisodeRecord:
+        """End the episode, and learn from the steps that happened.
+
+        Before the horizon it cuts the episode short: the steps that were observed count, an action
+        that was not is dropped. If none happened, nothing is counted and no episode was played.
+        """
+        self._require("end")
+        episode, number = self._now.episode, self.episode
+        signals = np.array(episode.observed).reshape(-1, 1 + self._sizes.num_constraints)
+        if episode.steps:
+            self._now = self._after(Logged(episode.states, episode.actions, signals))
+        else:
+            self._now = self._now._replace(episode=OpenEpisode())
+        returns = signals.sum(axis=0)
+        return EpisodeRecord(number, episode.steps, float(returns[0]), returns[1:])
+
+    @in_double_precision
+    def feed(self, log: Log) -> None:
+        """Learn from logged episodes, as if the agent had played them.
+
+        Args:
+            log: `.states [K, H+1]`, `.actions [K, H]`, `.rewards [K, H]`, `.constraint_rewards
+                [K, I, H]`, in your units; steps that did not happen have action -1. All of it is
+                checked before any of it is counted.
+        """
+        self._require("start")
+        episodes = episodes_of(log, self._declared)
+        for states, actions, _ in episodes:
+            for step, action in enumerate(actions):
+                self._declared.require_listed(step, states[step], action, states[step + 1])
+        for episode in episodes:
+            self._now = self._after(episode)
+
+    # --------------------------------------------------------------------------------- what it is
+
+    @property
+    def policy(self) -> np.ndarray:
+        """π_k of the open or coming episode, `[H, S, A]`."""
+        return np.array(self._now.sight.policy)
+
+    @property
+    def multipliers(self) -> np.ndarray:
+        """λ_k of the open or coming episode, `[I]`, of signals that are scaled to [0, 1]."""
+        return np.array(self._now.sight.multipliers)
+
+    @property
+    def account(self) -> AgentAccount:
+        """The safety account: for every constraint what was observed, and what is believed."""
+        declared, sight = self._declared, self._now.sight
+        estimates = declared.units.constraint_values(
+            np.asarray(sight.constraint_values), self._sizes.horizon
+        )
+        return make_account(
+            self._now.tally,
+            declared.units,
+            declared.names,
+            declared.thresholds,
+            estimates,
+            np.asarray(sight.multipliers),
+        )
+
+    @property
+    def recent(self) -> dict[str, np.ndarray]:
+        """The last 200 episodes, oldest first: rewards, constraint_returns, multipliers."""
+        places = [1, 1 + self._sizes.num_constraints]
+        rewards, returns, multipliers = np.split(self._now.tally.recent, places, axis=1)
+        return {
+            "rewards": rewards[:, 0],
+            "constraint_returns": returns,
+            "multipliers": multipliers,
+        }
+
+    @property
+    def visits(self) -> np.ndarray:
+        """How often every action was tried, `[H, S, A]`; `[1, S, A]` if steps share counts."""
+        return np.array(self._now.state.statistics.visits)
+
+    @property
+    def learner_state(self) -> Any:
+        """The learner's state, as NumPy arrays."""
+        return to_numpy(self._now.state)
+
+    @property
+    def declaration(self) -> Declaration:
+        """What was declared of the system."""
+        return self._declared
+
+    @property
+    def num_episodes(self) -> int:
+        """Episodes counted."""
+        return self._now.tally.episodes
+
+    @property
+    def episode(self) -> int:
+        """k, the number of the open or coming episode, from 1."""
+        return self._now.tally.episodes + 1
+
+    @property
+    def step(self) -> int:
+        """Steps of the open episode that happened; 0 if none is open."""
+        return self._now.episode.steps
+
+    @property
+    def state(self) -> int | None:
+        """The state that was told last; None if no episode is open."""
+        states = self._now.episode.states
+        return states[-1] if states else None
+
+    @property
+    def action(self) -> int | None:
+        """The action that was given and not yet observed."""
+        return self._now.episode.action
+
+    @property
+    def expects(self) -> str:
+        """The call that comes next: "start", "act", "observe" or "end"."""
+        return self._now.episode.expects(self._sizes.horizon)
+
+    def __repr__(self) -> str:
+        """The sizes, and how far it is."""
+        count, horizon, states, actions = self._sizes
+        return (
+            f"Agent({self._declared.algorithm!r}, S={states}, A={actions}, H={horizon}, I={count}, "
+            f"episodes={self.num_episodes})"
+        )
+
+    # --------------------------------------------------------------------------------------- files
+
+    def save(self, path: str | Path) -> None:
+        """Write everything to a file, whole or not at all: the open episode and randomness too."""
+        state, tally, _, episode = self._now
+        leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(state)]
+        saving.save(Path(path), saving.Saved(self._declared, tally, episode, leaves, self.account))
+
+    @classmethod
+    @in_double_precision
+    def load(cls, path: str | Path, *, algorithm: Algorithm | None = None) -> "Agent":
+        """An agent that goes on where the saved one was.
+
+        Args:
+            path: what `save` wrote, with the same version of cmdpax.
+            algorithm: the factory, where it is your own.
+
+        Raises:
+            FileError: the file is damaged, something else, or of another version.
+        """
+        found = saving.read(Path(path))
+        if found.declared.own and algorithm is None:
+            raise ParameterError(
+                f"{path} was saved with the factory {found.declared.algorithm!r} of your own; give "
+                "it as algorithm."
+            )
+        agent = cls.__new__(cls)
+        agent._prepare(found.declared, algorithm or found.declared.algorithm)
+        state = saving.restore(Path(path), found.leaves, agent._first_state())
+        agent._go_on(state, found.tally, found.episode)
+        return agent
+
+    # -------------------------------------------------------------------------------------- inside
+
+    _now: _Now
+
+    def _prepare(self, declared: Declaration, algorithm: Algorithm) -> None:
+        """What never changes."""
+        self._declared = declared
+        self._sizes = declared.sizes
+        self._setting = Setting(as_factory(algorithm), declared.sizes, declared.stationary)
+        with jax.enable_x64(True):
+            self._told = tell(declared)
+
+    @in_double_precision
+    def _first_state(self) -> Any:
+        return begin(self._setting, self._told)
+
+    @in_double_precision
+    def _go_on(self, state: Any, tally: Tally, episode: OpenEpisode) -> None:
+        """Stand somewhere, with every program ready before the first decision."""
+        self._now = _Now(state, tally, self._look(state, tally), episode)
+        nothing = jax.tree.map(np.asarray, no_steps(self._sizes, float))
+        follow(self._setting, self._told, state, nothing)
+
+    def _look(self, state: Any, tally: Tally) -> Sight:
+        seed = jnp.asarray(np.uint32(self._declared.seed))
+        number = jnp.asarray(np.int32(tally.episodes + 1))
+        return jax.tree.map(np.asarray, look(self._setting, self._told, state, seed, number))
+
+    def _after(self, episode: Logged) -> _Now:
+        """Where the agent stands after an episode."""
+        declared, now = self._declared, self._now
+        signals = episode.signals
+        inside = declared.units.inward(signals)
+        trajectory = trajectory_of(self._sizes, episode.states, episode.actions, inside)
+        state = follow(self._setting, self._told, now.state, trajectory)
+        missed = declared.units.misses(signals.sum(axis=0)[1:], declared.thresholds)
+        tally = now.tally.after(signals, missed, self.multipliers, self._sizes.horizon)
+        return _Now(state, tally, self._look(state, tally), OpenEpisode())
+
+    def _require(self, call: str) -> None:
+        self._now.episode.require(call, self._sizes.horizon)

@@ -1,0 +1,295 @@
+"""What the user declares of a live system, checked; and what a learner is told of it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from cmdpax.arguments import Algorithm, as_factory, as_optimism, as_regularization, as_seeds
+from cmdpax.batch import cast
+from cmdpax.errors import ModelError, ParameterError
+from cmdpax.hyperparameters import hyperparameters, require_count
+from cmdpax.learners.base import Factory, Hyperparameters
+from cmdpax.live.units import Units, declare_units
+from cmdpax.model import CMDP, Sizes
+from cmdpax.optimism import Bonuses, Optimism
+from cmdpax.schedules import Schedule
+from cmdpax.transitions import Successors, Support
+from cmdpax.validation import validate
+
+_ARRAYS = ("thresholds", "initial", "rewards", "constraint_rewards", "successors")
+_FOREVER = 2**31 - 1  # the number of episodes of a live system is not known
+
+
+class Declaration(NamedTuple):
+    """Everything that makes an agent, in the user's units."""
+
+    algorithm: str  # a registered name, "module:factory", or the name of the user's own
+    own: bool  # the factory was given, and cannot be found by its name
+    sizes: Sizes
+    thresholds: np.ndarray  # [I]
+    initial: np.ndarray  # [S]
+    seed: int
+    rewards: np.ndarray | None  # [H or 1, S, A], where they are known
+    constraint_rewards: np.ndarray | None  # [I, H or 1, S, A]
+    successors: np.ndarray | None  # [H or 1, S, A, N], -1 for unused slots, where they are known
+    stationary: bool
+    optimism: Optimism
+    hyperparameters: Hyperparameters
+    units: Units
+    names: tuple[str, ...]  # of the constraints
+
+    def signals(self, reward: Any, constraint_rewards: Any) -> np.ndarray:
+        """What was observed in a step, as one array in the user's units, checked."""
+        count = self.sizes.num_constraints
+        try:
+            others = np.atleast_1d(
+                np.asarray([] if constraint_rewards is None else constraint_rewards, dtype=float)
+            )
+            signals = np.append(float(reward), others)
+        except (TypeError, ValueError):
+            raise ParameterError(
+                f"reward is {reward!r} and constraint_rewards {constraint_rewards!r}; they must be "
+                f"a number and {count} numbers."
+            ) from None
+        if others.shape != (count,):
+            raise ParameterError(
+                f"constraint_rewards has shape {others.shape}, expected ({count},): one number per "
+                "threshold."
+            )
+        names = ("the reward", *(f"the signal of {name}" for name in self.names))
+        self.units.require_inside(signals, names)
+        return signals
+
+    def require_listed(self, step: int, state: int, action: int, following: int) -> None:
+        """Where the states that may follow are declared, another one cannot be counted."""
+        if self.successors is None:
+            return
+        row = self.successors[0 if len(self.successors) == 1 else step, state, action]
+        if following not in row:
+            raise ParameterError(
+                f"state {following} follows state {state} and action {action} at step {step}, "
+                f"where successors lists {sorted(row[row >= 0].tolist())}; declare it too."
+            )
+
+    def to_entries(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """What JSON can hold, and the arrays."""
+        arrays = {name: getattr(self, name) for name in _ARRAYS}
+        head = {name: entry for name, entry in self._asdict().items() if name not in arrays}
+        head["optimism"] = self.optimism._asdict()
+        head["units"] = [array.tolist() for array in self.units]
+        return head, {name: array for name, array in arrays.items() if array is not None}
+
+    @classmethod
+    def from_entries(cls, head: Mapping[str, Any], arrays: Mapping[str, Any]) -> "Declaration":
+        """The declaration that `to_entries` took apart."""
+        step_size, regularization, max_multiplier, margin = head["hyperparameters"]
+        changed: dict[str, Any] = {
+            "sizes": Sizes(*head["sizes"]),
+            "optimism": Optimism(**head["optimism"]),
+            "units": Units(*(np.array(entry) for entry in head["units"])),
+            "names": tuple(head["names"]),
+            "hyperparameters": Hyperparameters(
+                Schedule(*step_size), Schedule(*regularization), max_multiplier, Schedule(*margin)
+            ),
+        }
+        given: dict[str, Any] = {name: arrays.get(name) for name in _ARRAYS}
+        return cls(**(given | dict(head) | changed))
+
+
+def declare(
+    algorithm: Algorithm,
+    *,
+    num_states: int,
+    num_actions: int,
+    horizon: int,
+    thresholds: Any,
+    initial: Any,
+    seed: int,
+    rewards: Any,
+    constraint_rewards: Any,
+    successors: Any,
+    optimism: str | Optimism | None,
+    stationary: bool,
+    reward_range: Any,
+    constraint_ranges: Any,
+    senses: Any,
+    names: Sequence[str] | None,
+    **chosen: Any,
+) -> Declaration:
+    """Check what the user says, and complete it."""
+    as_factory(algorithm)
+    limits = np.atleast_1d(np.asarray(thresholds, dtype=float))
+    sizes = Sizes(
+        len(limits),
+        require_count("horizon", horizon),
+        require_count("num_states", num_states),
+        require_count("num_actions", num_actions),
+    )
+    units = declare_units(reward_range, constraint_ranges, senses, len(limits))
+    profile = _profile(optimism, rewards, constraint_rewards, sizes)
+    stand_in = _stand_in(sizes, limits, initial, rewards, constraint_rewards)
+    known = profile.rewards == "known"
+    if known:
+        _require_in_range(stand_in, units)
+    regularization = as_regularization(algorithm, chosen.pop("regularization"))
+    return Declaration(
+        algorithm if isinstance(algorithm, str) else getattr(algorithm, "__qualname__", "own"),
+        not isinstance(algorithm, str),
+        sizes,
+        stand_in.thresholds,
+        stand_in.initial,
+        as_seeds([seed])[0],
+        stand_in.rewards if known else None,
+        stand_in.constraint_rewards if known else None,
+        None if successors is None else _listed(successors, sizes),
+        bool(stationary),
+        profile,
+        hyperparameters(regularization=regularization, num_episodes=_FOREVER, **chosen),
+        units,
+        _names(names, len(limits)),
+    )
+
+
+def _profile(
+    optimism: str | Optimism | None, rewards: Any, constraint_rewards: Any, sizes: Sizes
+) -> Optimism:
+    """What was chosen; else "empirical" where rewards are known, "live" where they are not."""
+    given = rewards is not None and (constraint_rewards is not None or not sizes.num_constraints)
+    if not given and (rewards is not None or constraint_rewards is not None):
+        missing = "rewards" if rewards is None else "constraint_rewards"
+        raise ParameterError(
+            f"{missing} are missing: give both rewards and constraint_rewards where they are "
+            "known, or neither."
+        )
+    if optimism == "theory":
+        raise ParameterError(
+            "optimism 'theory' needs a number of episodes; give "
+            "cmdpax.Optimism.theory(num_episodes)."
+        )
+    profile = as_optimism(optimism or ("empirical" if given else "live"), _FOREVER)
+    if profile.rewards == "known" and not given:
+        raise ParameterError(
+            "this optimism takes the rewards as known; give rewards and constraint_rewards, or "
+            "use optimism='live'."
+        )
+    return profile
+
+
+def _stand_in(
+    sizes: Sizes, thresholds: np.ndarray, initial: Any, rewards: Any, constraint_rewards: Any
+) -> CMDP:
+    """A CMDP whose states stay, so that the arrays are checked as those of any model."""
+    num_constraints, horizon, num_states, num_actions = sizes
+    if np.ndim(initial) == 0:
+        state = require_index("initial", initial, num_states, "states")
+        initial = np.eye(num_states)[state]
+    pairs = (1, num_states, num_actions)
+    if rewards is None:
+        rewards, constraint_rewards = np.zeros(pairs), np.zeros((num_constraints, *pairs))
+    elif constraint_rewards is None:
+        constraint_rewards = []
+    stay = np.broadcast_to(np.arange(num_states)[None, :, None, None], (*pairs, 1))
+    transitions = Successors(stay, np.ones((*pairs, 1)))
+    return validate(
+        CMDP(transitions, rewards, constraint_rewards, thresholds, initial, horizon=horizon)
+    )
+
+
+def _require_in_range(model: CMDP, units: Units) -> None:
+    """Known rewards must lie in the ranges that are declared."""
+    named = [("rewards", model.rewards)]
+    named += [(f"constraint_rewards[{i}]", u) for i, u in enumerate(model.constraint_rewards)]
+    for index, (name, signal) in enumerate(named):
+        low, high = float(signal.min()), float(signal.max())
+        if low < units.low[index] or high > units.high[index]:
+            which = f"constraint_ranges[{index - 1}]" if index else "reward_range"
+            raise ParameterError(
+                f"{name} lies in [{low:g}, {high:g}], {which} is "
+                f"[{units.low[index]:g}, {units.high[index]:g}]; declare the range that they have."
+            )
+
+
+def _listed(successors: Any, sizes: Sizes) -> np.ndarray:
+    """The states that may follow, -1 for unused slots."""
+    _, horizon, num_states, num_actions = sizes
+    if isinstance(successors, Successors):
+        used = np.asarray(successors.probabilities) > 0
+        successors = np.where(used, successors.successors, -1)
+    lists = np.asarray(successors)
+    fits = lists.ndim == 4 and lists.shape[0] in (1, horizon) and lists.dtype.kind in "iu"
+    if not fits or lists.shape[1:3] != (num_states, num_actions):
+        raise ModelError(
+            f"successors has shape {lists.shape} of {lists.dtype}, expected integers "
+            f"({horizon} or 1, {num_states}, {num_actions}, N), -1 for unused slots."
+        )
+    if lists.max() >= num_states or lists.min() < -1 or not (lists >= 0).any(axis=-1).all():
+        raise ModelError(
+            f"successors must be states 0 … {num_states - 1} or -1, at least one state for every "
+            "pair of a state and an action."
+        )
+    return lists.astype(np.int32)
+
+
+def _names(given: Sequence[str] | None, num_constraints: int) -> tuple[str, ...]:
+    names = [f"constraint {i}" for i in range(num_constraints)] if given is None else list(given)
+    if len(names) != num_constraints or len(set(names)) < len(names):
+        raise ParameterError(
+            f"names is {given!r}, it must have {num_constraints} different ones, one for each "
+            "threshold."
+        )
+    return tuple(str(name) for name in names)
+
+
+def require_index(what: str, given: Any, size: int, of: str) -> int:
+    """A whole number below a size, as a Python integer."""
+    if isinstance(given, np.ndarray) and given.ndim == 0:
+        given = given[()]
+    if isinstance(given, bool | np.bool) or not hasattr(given, "__index__"):
+        raise ParameterError(f"{what} is {given!r}, it must be one of the {of} 0 … {size - 1}.")
+    if not 0 <= (index := int(given)) < size:
+        raise ParameterError(f"{what} is {index}, the {of} are 0 … {size - 1}.")
+    return index
+
+
+# ------------------------------------------------------------------------- what the learner is told
+
+
+class Setting(NamedTuple):
+    """What is compiled in."""
+
+    factory: Factory
+    sizes: Sizes
+    stationary: bool
+
+
+class Told(NamedTuple):
+    """What a learner may know, as arrays in its own units, on the device."""
+
+    initial: Any
+    thresholds: Any
+    signals: Any  # [H, J, S, A] or None
+    support: Support | None
+    bonuses: Bonuses
+    hyperparameters: Hyperparameters
+
+
+def tell(declared: Declaration) -> Told:
+    """Convert the declaration to the learner's units, in the working precision."""
+    sizes, units = declared.sizes, declared.units
+    signals, lists = None, declared.successors
+    if declared.rewards is not None:
+        shape = (sizes.horizon, sizes.num_states, sizes.num_actions)
+        constraints = () if declared.constraint_rewards is None else declared.constraint_rewards
+        known = [declared.rewards, *constraints]
+        stacked = np.stack([np.broadcast_to(signal, shape) for signal in known], axis=-1)
+        signals = jnp.asarray(np.moveaxis(units.inward(stacked), -1, 1))
+    return Told(
+        jnp.asarray(declared.initial),
+        jnp.asarray(units.thresholds_inward(declared.thresholds, sizes.horizon)),
+        signals,
+        None if lists is None else Support(jnp.maximum(lists, 0), jnp.asarray(lists >= 0)),
+        cast(declared.optimism.numbers(sizes), float),
+        cast(declared.hyperparameters, float),
+    )

@@ -1,0 +1,101 @@
+"""The pure functions of an agent: begin, look at the coming episode, follow a finished one.
+
+The learner is the one that `cmdpax.learn` runs. So are the random numbers: the actions of episode k
+come from `fold_in(key of the seed, k)` at the places where a simulated run with mean observations
+takes them, so that an agent that is shown such a run's states chooses the run's actions.
+"""
+
+import functools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Integer
+
+from cmdpax.estimation import Knowledge, Trajectory
+from cmdpax.learners.base import Learner
+from cmdpax.live.declaration import Setting, Told
+from cmdpax.model import Sizes
+from cmdpax.transitions import sample_index
+
+
+class Sight(NamedTuple):
+    """The coming episode: what it will play, and what the learner believes of it."""
+
+    actions: Integer[Array, "H S"]  # drawn for every state, of which one is met at each step
+    multipliers: Float[Array, " I"]  # λ_k
+    constraint_values: Float[Array, " I"]  # V̂_u of π_k
+    policy: Float[Array, "H S A"]
+
+
+@functools.partial(jax.jit, static_argnames="setting")
+def begin(setting: Setting, told: Told) -> Any:
+    """The learner's state before the first episode."""
+    return _learner(setting, told).init()
+
+
+@functools.partial(jax.jit, static_argnames="setting")
+def follow(setting: Setting, told: Told, state: Any, trajectory: Trajectory) -> Any:
+    """The learner's state after an episode."""
+    return _learner(setting, told).update(state, trajectory)[0]
+
+
+@functools.partial(jax.jit, static_argnames="setting")
+def look(
+    setting: Setting, told: Told, state: Any, seed: Integer[Array, ""], episode: Integer[Array, ""]
+) -> Sight:
+    """What episode k will play, and what the learner believes of it."""
+    # The learner shows λ_k and V̂_u only together with the next state, which is dropped (and, not
+    # being used, not computed).
+    sizes, dtype = setting.sizes, told.initial.dtype
+    _, info = _learner(setting, told).update(state, no_steps(sizes, dtype))
+    policy = state.policy if hasattr(state, "policy") else jnp.exp(state.log_policy)
+    key = jax.random.fold_in(jax.random.key(seed, impl="threefry2x32"), episode)
+    uniforms = jax.random.uniform(key, (1 + 2 * sizes.horizon,), dtype)[1::2]
+    draw = jax.vmap(jax.vmap(sample_index, in_axes=(None, 0)))
+    return Sight(draw(uniforms, policy), info.multipliers, info.constraint_values, policy)
+
+
+def no_steps(sizes: Sizes, dtype: Any) -> Trajectory:
+    """An episode of which no step happened."""
+    num_constraints, horizon, _, num_actions = sizes
+    return Trajectory(
+        states=jnp.zeros(horizon + 1, jnp.int32),
+        actions=jnp.full(horizon, num_actions, jnp.int32),
+        rewards=jnp.zeros(horizon, dtype),
+        constraint_rewards=jnp.zeros((num_constraints, horizon), dtype),
+    )
+
+
+def trajectory_of(
+    sizes: Sizes, states: Sequence[int], actions: Sequence[int], signals: np.ndarray
+) -> Trajectory:
+    """Steps that happened, in the learner's units, as the learner takes an episode.
+
+    A step that did not happen has action A, for which nothing is counted.
+    """
+    num_constraints, horizon, _, num_actions = sizes
+    length = len(actions)
+    every_state = np.zeros(horizon + 1, np.int32)
+    every_state[: length + 1] = states
+    every_action = np.full(horizon, num_actions, np.int32)
+    every_action[:length] = actions
+    observed = np.zeros((horizon, 1 + num_constraints))
+    observed[:length] = signals
+    return Trajectory(every_state, every_action, observed[:, 0], observed[:, 1:].T)  # type: ignore[arg-type]
+
+
+def _learner(setting: Setting, told: Told) -> Learner:
+    """The learner, told what it may know and no more."""
+    knowledge = Knowledge(
+        setting.sizes,
+        told.initial,
+        told.thresholds,
+        told.signals,
+        told.support,
+        told.bonuses,
+        setting.stationary,
+    )
+    return setting.factory(knowledge, told.hyperparameters)

@@ -1,0 +1,116 @@
+"""The user's units: the range and the sense of every signal, declared once.
+
+Inside, rewards and constraint rewards are in [0, 1] and reach at least a threshold. A signal x of
+the user's, declared to lie in [low, high], becomes (x - low)/(high - low), or, where it must stay
+*at most* at its threshold, (high - x)/(high - low); thresholds on the sum over H steps go with it.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cmdpax.errors import ParameterError, nearest_name
+
+SENSES = ("at least", "at most")
+_ROUNDING = 1e-9  # of a range: how far beyond it a number may be, and is moved to its end
+
+
+class Units(NamedTuple):
+    """Entry 0 is the reward, the others are the constraints."""
+
+    low: np.ndarray
+    high: np.ndarray
+    at_most: np.ndarray  # whether less is better; never for the reward
+
+    @property
+    def scale(self) -> np.ndarray:
+        """The user's units per unit inside."""
+        return self.high - self.low
+
+    @property
+    def senses(self) -> tuple[str, ...]:
+        """Of the constraints, in words."""
+        return tuple(SENSES[int(most)] for most in self.at_most[1:])
+
+    def inward(self, signals: np.ndarray) -> np.ndarray:
+        """Signals of one step, the last axis being the signals, as the learner takes them."""
+        share = (np.clip(signals, self.low, self.high) - self.low) / self.scale
+        return np.where(self.at_most, 1 - share, share)
+
+    def thresholds_inward(self, thresholds: np.ndarray, horizon: int) -> np.ndarray:
+        """Thresholds on sums over the horizon, as the learner takes them."""
+        low, high, at_most = (array[1:] for array in self)
+        room = np.where(at_most, horizon * high - thresholds, thresholds - horizon * low)
+        return room / self.scale[1:]
+
+    def constraint_values(self, inside: np.ndarray, horizon: int) -> np.ndarray:
+        """V_u, the last axis being the constraints, in the user's units."""
+        low, high, at_most = (array[1:] for array in self)
+        value = inside * self.scale[1:]
+        return np.where(at_most, horizon * high - value, value + horizon * low)
+
+    def prices(self, multipliers: np.ndarray) -> np.ndarray:
+        """λ in the user's units: reward per unit of each constraint."""
+        return multipliers * self.scale[0] / self.scale[1:]
+
+    def misses(self, returns: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+        """Which constraints' returns are on the wrong side of their thresholds."""
+        slack = np.where(self.at_most[1:], thresholds - returns, returns - thresholds)
+        return slack < -_ROUNDING * self.scale[1:]
+
+    def require_inside(self, signals: np.ndarray, names: Sequence[str]) -> None:
+        """Refuse signals, `[J]`, that are no numbers or outside their ranges."""
+        room = _ROUNDING * self.scale
+        inside = (signals >= self.low - room) & (signals <= self.high + room)  # false for NaN
+        if inside.all():
+            return
+        worst = int(np.argmin(inside))
+        raise ParameterError(
+            f"{names[worst]} is {signals[worst]:.10g}, outside its declared range "
+            f"[{self.low[worst]:g}, {self.high[worst]:g}]; nothing was counted; declare a wider "
+            "range, or correct what is observed."
+        )
+
+
+def declare_units(
+    reward_range: Any, constraint_ranges: Any, senses: Any, num_constraints: int
+) -> Units:
+    """The units as the user declares them: one entry for all constraints, or one for each."""
+    ranges = [_range("reward_range", reward_range)]
+    ranges += _constraint_ranges(constraint_ranges, num_constraints)
+    chosen = [senses] * num_constraints if isinstance(senses, str) else list(senses)
+    if len(chosen) != num_constraints:
+        raise ParameterError(
+            f"senses has {len(chosen)} entries, there are {num_constraints} thresholds; give one "
+            "for all, or one for each."
+        )
+    for sense in chosen:
+        if sense not in SENSES:
+            raise ParameterError(f"senses has {sense!r}; {nearest_name(str(sense), SENSES)}.")
+    low, high = np.array(ranges, dtype=float).T
+    return Units(low, high, np.array([False] + [sense == "at most" for sense in chosen]))
+
+
+def _constraint_ranges(given: Any, num_constraints: int) -> list[tuple[float, float]]:
+    shape = np.shape(given)
+    if shape == (2,):
+        return [_range("constraint_ranges", given)] * num_constraints
+    if len(given) != num_constraints:
+        raise ParameterError(
+            f"constraint_ranges has {len(given)} entries, there are {num_constraints} thresholds; "
+            "give one pair (low, high) for all, or one for each."
+        )
+    return [_range(f"constraint_ranges[{i}]", pair) for i, pair in enumerate(given)]
+
+
+def _range(name: str, given: Any) -> tuple[float, float]:
+    try:
+        low, high = (float(end) for end in given)
+    except (TypeError, ValueError):
+        low, high = np.nan, np.nan
+    if not (np.isfinite([low, high]).all() and low < high):
+        raise ParameterError(
+            f"{name} is {given!r}, it must be two numbers (low, high), low below high."
+        )
+    return low, high

@@ -24,9 +24,11 @@ from cmdpax.evaluation import Evaluation, evaluate
 from cmdpax.files import load, save
 from cmdpax.history import History, Log
 from cmdpax.iteration import Iterates, iterate
+from cmdpax.layouts import from_arrays
 from cmdpax.learners import algorithms
 from cmdpax.learning import learn, repeat
 from cmdpax.live import Agent, AgentAccount, ConstraintAccount, EpisodeRecord, ObjectiveAccount
+from cmdpax.logs import estimate
 from cmdpax.model import CMDP, Sizes, from_costs
 from cmdpax.optimism import Optimism
 from cmdpax.planning import (
@@ -120,7 +122,9 @@ __all__ = [
     "audit",
     "compare",
     "environments",
+    "estimate",
     "evaluate",
+    "from_arrays",
     "from_costs",
     "frontier",
     "iterate",

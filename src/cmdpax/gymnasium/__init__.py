@@ -1,0 +1,37 @@
+"""CMDPs as Gymnasium environments, and Gymnasium's tables as CMDPs.
+
+`make_env` turns any CMDP into an environment, `SafetyGymnasium` gives it Safety-Gymnasium's step,
+and `from_env` reads the table of a toy-text environment into a CMDP, to be solved exactly.
+Importing this package registers the built-in families: `gymnasium.make("cmdpax/queue-v0")`.
+
+It needs the extra: `pip install 'cmdpax[gymnasium]'`.
+"""
+
+from cmdpax.errors import MissingPackageError
+
+try:
+    import gymnasium as _gymnasium  # noqa: F401
+except ModuleNotFoundError:
+    raise MissingPackageError(
+        "cmdpax.gymnasium needs the package gymnasium; run `pip install 'cmdpax[gymnasium]'`."
+    ) from None
+
+from cmdpax.gymnasium.encoders import BoxEncoder, MultiDiscreteEncoder
+from cmdpax.gymnasium.environment import CMDPEnv, make_env
+from cmdpax.gymnasium.interaction import Interaction, interact
+from cmdpax.gymnasium.registration import register_environments
+from cmdpax.gymnasium.safety import SafetyGymnasium
+from cmdpax.gymnasium.tables import from_env
+
+__all__ = [
+    "BoxEncoder",
+    "CMDPEnv",
+    "Interaction",
+    "MultiDiscreteEncoder",
+    "SafetyGymnasium",
+    "from_env",
+    "interact",
+    "make_env",
+]
+
+register_environments()

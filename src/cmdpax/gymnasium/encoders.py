@@ -1,0 +1,84 @@
+"""Observations that are not states yet: ready-made encoders for `interact`."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from cmdpax.errors import ParameterError
+from cmdpax.hyperparameters import require_count
+
+Encoder = Callable[[Any], int]
+"""Turns an observation into a state 0 … S - 1."""
+
+
+class MultiDiscreteEncoder:
+    """A state for every combination of the entries of a MultiDiscrete observation.
+
+    Args:
+        sizes: how many values each entry has, such as `env.observation_space.nvec`.
+
+    Attributes:
+        num_states: S, the product of the sizes.
+
+    Examples:
+        >>> from cmdpax.gymnasium import MultiDiscreteEncoder
+        >>> encoder = MultiDiscreteEncoder([3, 4])
+        >>> encoder.num_states, encoder([2, 1])
+        (12, 9)
+    """
+
+    def __init__(self, sizes: Sequence[int] | np.ndarray) -> None:
+        """Check the sizes."""
+        self._sizes = tuple(require_count("a size", size) for size in np.ravel(sizes))
+        self.num_states = int(np.prod(self._sizes))
+
+    def __call__(self, observation: Any) -> int:
+        """The state of an observation."""
+        entries = np.ravel(observation)
+        inside = len(entries) == len(self._sizes) and all(
+            0 <= entry < size for entry, size in zip(entries, self._sizes, strict=True)
+        )
+        if not inside:
+            raise ParameterError(f"the observation is {observation}, the sizes are {self._sizes}.")
+        return int(np.ravel_multi_index(tuple(entries.astype(int)), self._sizes))
+
+
+class BoxEncoder:
+    """A state for every cell of a grid laid over a Box observation.
+
+    Args:
+        edges: for every entry of the observation the inner edges of its cells, ascending; n edges
+            make n + 1 cells, the outer ones being open.
+
+    Attributes:
+        num_states: S, the number of cells.
+
+    Examples:
+        >>> from cmdpax.gymnasium import BoxEncoder
+        >>> encoder = BoxEncoder([[-0.5, 0.5], [0.0]])
+        >>> encoder.num_states, encoder([0.7, -3.0])
+        (6, 4)
+    """
+
+    def __init__(self, edges: Sequence[Any]) -> None:
+        """Check the edges."""
+        self._edges = [np.atleast_1d(np.asarray(inner, dtype=float)) for inner in edges]
+        for index, inner in enumerate(self._edges):
+            if inner.ndim != 1 or not np.isfinite(inner).all() or (np.diff(inner) <= 0).any():
+                raise ParameterError(f"edges[{index}] is {inner}, it must be ascending numbers.")
+        self._sizes = tuple(len(inner) + 1 for inner in self._edges)
+        self.num_states = int(np.prod(self._sizes))
+
+    def __call__(self, observation: Any) -> int:
+        """The state of an observation."""
+        entries = np.ravel(observation).astype(float)
+        if len(entries) != len(self._edges) or np.isnan(entries).any():
+            raise ParameterError(
+                f"the observation is {observation}, expected {len(self._edges)} numbers."
+            )
+        cells = [
+            int(np.searchsorted(inner, entry, side="right"))
+            for inner, entry in zip(self._edges, entries, strict=True)
+        ]
+        return int(np.ravel_multi_index(cells, self._sizes))

@@ -1,0 +1,264 @@
+"""`interact`: an agent decides in an environment, and keeps its account."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cmdpax.arguments import check_choice
+from cmdpax.errors import ParameterError
+from cmdpax.gymnasium.costs import Step, cost_reader, no_cost
+from cmdpax.gymnasium.encoders import Encoder
+from cmdpax.gymnasium.spaces import check_spaces, decoder_of, encoder_of, end_state_of
+from cmdpax.history import Log
+from cmdpax.hyperparameters import require_count
+from cmdpax.live import Agent, AgentAccount, EpisodeRecord
+
+Callback = Callable[[Agent, EpisodeRecord], Any]
+"""Called after every episode; returning True ends the interaction."""
+
+_SECONDS = 10.0
+_REFRESH = 0.2
+
+
+class Interaction(NamedTuple):
+    """Episodes that an agent played in an environment, in the user's units.
+
+    Attributes:
+        rewards: sums over every episode, `[K]`.
+        constraint_returns: likewise of the constraints' signals, `[K, I]`.
+        multipliers: λ_k, `[K, I]`.
+        steps: steps of the environment, `[K]`.
+        terminated: whether the environment ended the episode, `[K]`.
+        account: the agent's, at the end.
+        log: the episodes themselves, if asked for; steps that did not happen have action -1.
+    """
+
+    rewards: np.ndarray
+    constraint_returns: np.ndarray
+    multipliers: np.ndarray
+    steps: np.ndarray
+    terminated: np.ndarray
+    account: AgentAccount
+    log: Log | None
+
+
+def interact(
+    env: Any,
+    agent: Agent,
+    num_episodes: int,
+    *,
+    costs: Any = None,
+    encoder: Encoder | None = None,
+    decoder: Callable[[int], Any] | None = None,
+    on_termination: str = "stay",
+    seed: int | None = None,
+    callbacks: Callback | Iterable[Callback] = (),
+    progress: bool | Callable[[int, int], None] = False,
+    checkpoint: str | Path | None = None,
+    checkpoint_seconds: float = _SECONDS,
+    log: bool = False,
+) -> Interaction:
+    """Let an agent decide in an environment for some episodes.
+
+    An episode ends at the agent's horizon. One that the environment truncates earlier is cut short.
+    One that terminates stays where it ended for the remaining steps, without reward and cost, as a
+    finite-horizon model has it: so the learner knows that nothing is to be had there.
+
+    Args:
+        env: a Gymnasium environment, or anything with its `reset` and `step` (five values, or
+            Safety-Gymnasium's six).
+        agent: an agent of the same sizes. With one state more than the environment has, that is
+            where terminated episodes stay, in place of the last observation.
+        num_episodes: how many to play. An episode that is open is ended first, as cut short: an
+            environment cannot go on in the middle of one.
+        costs: None takes the sixth value of a step, `info["costs"]` or `info["cost"]`; a name is
+            another entry of `info`; a function is called with (state, action, next_state); an
+            array `[S]` or `[S, A]` is looked up; a list has one of these per constraint.
+        encoder: turns observations into states, where they are not Discrete.
+        decoder: turns actions 0 … A - 1 into the environment's, where they are not Discrete.
+        on_termination: "stay", or "end" to cut terminated episodes short.
+        seed: of the environment's first reset.
+        callbacks: called with (agent, `EpisodeRecord`) after every episode; one that returns True
+            ends the interaction.
+        progress: show a bar with the account, or call a function with the episodes done and in all.
+        checkpoint: a file to save the agent to, now and then, at the end and when interrupted.
+        checkpoint_seconds: how often, at the most; 0 is after every episode.
+        log: also return the episodes.
+
+    Examples:
+        >>> import cmdpax, cmdpax.gymnasium
+        >>> cmdp = cmdpax.environments.make("bandit")
+        >>> env = cmdpax.gymnasium.make_env(cmdp)
+        >>> agent = cmdpax.Agent(
+        ...     "regularized-primal-dual", num_states=1, num_actions=3, horizon=1,
+        ...     thresholds=cmdp.thresholds, initial=cmdp.initial, seed=0,
+        ... )
+        >>> found = cmdpax.gymnasium.interact(env, agent, 200, seed=0)
+        >>> found.constraint_returns.shape, found.account.episodes
+        ((200, 1), 200)
+    """
+    count = require_count("num_episodes", num_episodes)
+    check_choice("on_termination", on_termination, ("stay", "end"))
+    check_spaces(env, agent, encoder, decoder)
+    player = _Player(env, agent, costs, encoder, decoder, on_termination == "stay")
+    called = [callbacks] if callable(callbacks) else list(callbacks)
+    keeper = _Keeper(agent, checkpoint, checkpoint_seconds)
+    played: list[_Played] = []
+    if agent.expects != "start":
+        agent.end()
+    try:
+        with _reporting(progress, agent) as report:
+            report(0, count)
+            for index in range(count):
+                episode = player.play(seed if index == 0 else None)
+                played.append(episode)
+                keeper.keep()
+                report(index + 1, count)
+                answers = [callback(agent, episode.record) for callback in called]
+                if True in answers:
+                    break
+    finally:
+        keeper.keep(now=True)
+    return _interaction(played, agent, log)
+
+
+class _Played(NamedTuple):
+    record: EpisodeRecord
+    multipliers: np.ndarray
+    steps: int
+    terminated: bool
+    states: list[int]
+    actions: list[int]
+    signals: list[np.ndarray]
+
+
+class _Player:
+    """Plays one episode after the other."""
+
+    def __init__(
+        self, env: Any, agent: Agent, costs: Any, encoder: Any, decoder: Any, stays: bool
+    ) -> None:
+        self._env, self._agent, self._stays = env, agent, stays
+        self._encode, self._decode = encoder_of(env, encoder), decoder_of(env, decoder)
+        self._signals, self._no_cost = cost_reader(costs, agent), no_cost(agent)
+        self._horizon = agent.declaration.sizes.horizon
+        self._end_state = None if encoder is not None else end_state_of(env, agent)
+
+    def play(self, seed: int | None) -> _Played:
+        """One episode of the environment, as one of the agent."""
+        agent, multipliers = self._agent, self._agent.multipliers
+        observation, _ = self._env.reset() if seed is None else self._env.reset(seed=seed)
+        state = self._encode(observation)
+        agent.start(state)
+        states, actions, signals = [state], [], []
+        over = terminated = False
+        steps = 0
+        while agent.expects == "act" and not over:
+            action = agent.act(states[-1])
+            if terminated:
+                state, reward, costs = states[-1], 0.0, self._no_cost
+            else:
+                state, reward, costs, terminated, truncated = self._step(states[-1], action)
+                steps += 1
+                over = not self._stays if terminated else truncated
+            agent.observe(reward, costs, state)
+            states.append(state)
+            actions.append(action)
+            signals.append(np.append(reward, costs))
+        return _Played(agent.end(), multipliers, steps, terminated, states, actions, signals)
+
+    def _step(self, state: int, action: int) -> tuple[int, float, np.ndarray, bool, bool]:
+        values = self._env.step(self._decode(action))
+        if len(values) not in (5, 6):
+            raise ParameterError(
+                f"the environment's step returns {len(values)} values; it must return five "
+                "(Gymnasium) or six (Safety-Gymnasium)."
+            )
+        cost = values[2] if len(values) == 6 else None
+        observation, reward, *_ = values
+        terminated, truncated, info = values[-3:]
+        following = self._encode(observation)
+        costs = self._signals(Step(state, action, following, cost, info))
+        if terminated and self._end_state is not None:
+            following = self._end_state
+        return following, float(reward), costs, bool(terminated), bool(truncated)
+
+
+class _Keeper:
+    """Saves an agent now and then."""
+
+    def __init__(self, agent: Agent, path: str | Path | None, seconds: float) -> None:
+        self._agent, self._path, self._seconds = agent, path, seconds
+        self._saved = time.monotonic()
+        if path is not None:
+            agent.save(path)  # a path that cannot be written to is refused before any episode
+
+    def keep(self, *, now: bool = False) -> None:
+        if self._path is None or not (now or time.monotonic() - self._saved >= self._seconds):
+            return
+        self._agent.save(self._path)
+        self._saved = time.monotonic()
+
+
+def _interaction(played: list[_Played], agent: Agent, log: bool) -> Interaction:
+    count, horizon = agent.declaration.sizes[:2]
+    records = [episode.record for episode in played]
+    return Interaction(
+        np.array([record.reward for record in records], dtype=float),
+        np.array([record.constraint_returns for record in records]).reshape(-1, count),
+        np.array([episode.multipliers for episode in played]).reshape(-1, count),
+        np.array([episode.steps for episode in played], dtype=np.int64),
+        np.array([episode.terminated for episode in played], dtype=bool),
+        agent.account,
+        _log(played, count, horizon) if log else None,
+    )
+
+
+def _log(played: list[_Played], num_constraints: int, horizon: int) -> Log:
+    """The episodes as arrays; steps that did not happen have action -1."""
+    count = len(played)
+    states = np.zeros((count, horizon + 1), dtype=np.int64)
+    actions = np.full((count, horizon), -1)
+    signals = np.zeros((count, 1 + num_constraints, horizon))
+    for index, episode in enumerate(played):
+        length = len(episode.actions)
+        states[index, : length + 1] = episode.states
+        states[index, length + 1 :] = episode.states[-1]
+        actions[index, :length] = episode.actions
+        signals[index, :, :length] = np.array(episode.signals).T
+    return Log(states, actions, signals[:, 0], signals[:, 1:])
+
+
+@contextmanager
+def _reporting(
+    progress: bool | Callable[[int, int], None], agent: Agent
+) -> Iterator[Callable[[int, int], None]]:
+    """The function to report to: the user's, a bar with the account, or none."""
+    if callable(progress):
+        yield progress
+        return
+    if not progress:
+        yield lambda done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (BarColumn(), TextColumn("{task.completed}/{task.total}"), TimeRemainingColumn())
+    account = TextColumn("{task.fields[account]}", markup=False)
+    shown = 0.0
+    with Progress(*columns, account, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("episodes", total=None, account="")
+
+        def report(done: int, total: int) -> None:
+            nonlocal shown
+            if time.monotonic() - shown < _REFRESH and done < total:
+                return
+            shown = time.monotonic()
+            lines = str(agent.account).splitlines()
+            bar.update(task, completed=done, total=total, account="; ".join(lines))
+
+        yield report

@@ -1,0 +1,111 @@
+"""The table `P` of a toy-text environment, read and checked.
+
+`P[s][a]` is a list of `(probability, next state, reward, terminated)`, one for each outcome of the
+action a in the state s.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cmdpax.errors import ModelError, ParameterError
+from cmdpax.validation import ROW_SUM_TOLERANCE
+
+
+class Outcomes(NamedTuple):
+    """The outcomes of positive probability of all pairs, one after the other: arrays `[E]`."""
+
+    states: np.ndarray
+    actions: np.ndarray
+    probabilities: np.ndarray
+    successors: np.ndarray
+    rewards: np.ndarray
+    terminated: np.ndarray
+
+    def keep(self, chosen: np.ndarray) -> "Outcomes":
+        """Only the chosen outcomes, `[E]` booleans."""
+        return Outcomes(*(column[chosen] for column in self))
+
+    def expected(self, values: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+        """The expectation `[S, A]` of a value of each outcome; 0 for a pair without any."""
+        pairs = self.states * shape[1] + self.actions
+        weights = self.probabilities * values
+        return np.bincount(pairs, weights, minlength=shape[0] * shape[1]).reshape(shape)
+
+
+def read_outcomes(env: Any) -> tuple[Outcomes, tuple[int, int]]:
+    """The outcomes that an environment lists, checked, and (S, A)."""
+    table = getattr(getattr(env, "unwrapped", env), "P", None)
+    if table is None:
+        raise ParameterError(
+            f"{env} has no table P of transitions; from_env reads toy-text environments, such as "
+            'gymnasium.make("FrozenLake-v1").'
+        )
+    try:
+        widths = [len(table[s]) for s in range(len(table))]
+        listed = [
+            (s, a, *outcome)
+            for s, width in enumerate(widths)
+            for a in range(width)
+            for outcome in table[s][a]
+        ]
+        columns = np.array(listed, dtype=np.float64).reshape(-1, 6).T
+    except (LookupError, TypeError, ValueError):
+        raise ModelError(
+            "P cannot be read; P[s][a] must be a list of (probability, next state, reward, "
+            "terminated), for states s and actions a that count from 0."
+        ) from None
+    shape = _shape(widths)
+    _check_columns(columns, shape)
+    states, actions, probabilities, successors, rewards, terminated = columns
+    outcomes = Outcomes(
+        states=states.astype(np.int64),
+        actions=actions.astype(np.int64),
+        probabilities=probabilities,
+        successors=successors.astype(np.int64),
+        rewards=rewards,
+        terminated=terminated != 0,
+    ).keep(probabilities > 0)
+    _check_sums(outcomes, shape)
+    return outcomes, shape
+
+
+def _shape(widths: list[int]) -> tuple[int, int]:
+    """(S, A), where every state has the same number of actions."""
+    found = sorted(set(widths))
+    if len(found) != 1 or found == [0]:
+        numbers = " or ".join(str(width) for width in found) or "no states with"
+        raise ModelError(
+            f"P has {numbers} actions; it needs a state, and the same actions in every state."
+        )
+    return len(widths), found[0]
+
+
+def _check_columns(columns: np.ndarray, shape: tuple[int, int]) -> None:
+    """Refuse numbers that no outcome can have."""
+    states, actions, probabilities, successors, rewards, _ = columns
+    last = shape[0] - 1
+    is_state = (successors >= 0) & (successors <= last) & (np.floor(successors) == successors)
+    checks = (
+        ("probability", probabilities, probabilities >= 0, "a number of at least 0"),
+        ("next state", successors, is_state, f"one of 0 … {last}"),
+        ("reward", rewards, np.isfinite(rewards), "a finite number"),
+    )
+    for name, values, valid, expected in checks:
+        if not valid.all():
+            wrong = int(np.argmin(valid))
+            raise ModelError(
+                f"P[{states[wrong]:.0f}][{actions[wrong]:.0f}] lists the {name} "
+                f"{values[wrong]:g}, it must be {expected}."
+            )
+
+
+def _check_sums(outcomes: Outcomes, shape: tuple[int, int]) -> None:
+    sums = outcomes.expected(np.ones(len(outcomes.states)), shape)
+    off = np.abs(sums - 1) > ROW_SUM_TOLERANCE
+    if off.any():
+        state, action = np.argwhere(off)[0]
+        raise ModelError(
+            f"the probabilities of P[{state}][{action}] sum to {sums[state, action]:.12g}, not "
+            "to 1; divide them by their sum."
+        )

@@ -1,0 +1,238 @@
+"""The tables of Gymnasium's toy-text environments as CMDPs, to be solved exactly.
+
+A CMDP does not terminate, so an episode that has ended *rests*: it stays where it ended, and
+neither earns nor pays any more.
+"""
+
+import math
+import reprlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from cmdpax.environments.parameters import count
+from cmdpax.errors import ParameterError
+from cmdpax.gymnasium.outcomes import Outcomes, read_outcomes
+from cmdpax.model import CMDP, ArrayLike, from_costs
+from cmdpax.transitions import Successors
+from cmdpax.validation import validate
+
+Cost = ArrayLike | Callable[[int, int, int], float]
+"""An array `[S]` or `[S, A]`, or a function `cost(state, action, next_state)`."""
+
+
+def from_env(
+    env: Any,
+    horizon: int,
+    *,
+    costs: Cost | Sequence[Cost] | None = None,
+    limits: ArrayLike | None = None,
+    initial: ArrayLike | None = None,
+) -> CMDP:
+    """The CMDP of a toy-text environment, from its table `env.unwrapped.P`.
+
+    Rewards are in the environment's units. A state where episodes only ever end (a hole of
+    FrozenLake, the goal of CliffWalking, a drop-off of Taxi) is absorbing, without reward and
+    cost. If an episode may also end in a state where others go on, such ends lead to one more
+    state, with the index S: the CMDP then has S + 1 states. Where episodes go on depends on where
+    they start, so give another start here, as `initial`, instead of replacing it later.
+
+    The table must be the whole truth: Taxi's `fickle_passenger` is not in it.
+
+    Args:
+        env: the environment, wrapped or not, with S states and A actions.
+        horizon: H, the steps of an episode; a limit on time that wraps the environment is not read.
+        costs: of one constraint: an array `[S]` (what acting in a state costs) or `[S, A]`, or a
+            function `cost(state, action, next_state)`, whose expectation is taken. A list of
+            these for several constraints. None makes a plain MDP.
+        limits: for each constraint, the largest allowed expected sum of its costs over the
+            horizon; a number will do for one. Converted as `cmdpax.from_costs` does.
+        initial: a state, or a distribution `[S]`; None takes the environment's.
+
+    Examples:
+        >>> import cmdpax, gymnasium
+        >>> from cmdpax.gymnasium import from_env
+        >>> lake = gymnasium.make("FrozenLake-v1")
+        >>> holes = {5, 7, 11, 12}
+        >>> careful = from_env(lake, 100, costs=lambda s, a, t: t in holes, limits=0.1)
+        >>> careful
+        CMDP(S=16, A=4, H=100, I=1, successors)
+        >>> best, safe = cmdpax.solve(from_env(lake, 100)), cmdpax.solve(careful)
+        >>> print(f"the goal is reached with {best.value:.4f}, safely with {safe.value:.4f}")
+        the goal is reached with 0.7442, safely with 0.4667
+    """
+    horizon = count("horizon", horizon)
+    outcomes, pairs = read_outcomes(env)
+    listed, bounds = _constraints(costs, limits)
+    start = _start(env, initial, pairs[0])
+    alive = _alive(outcomes, start)
+    resting = _resting(outcomes, alive)
+    played = outcomes.keep(~resting[outcomes.states])
+    shape = (len(resting), pairs[1])
+    expected_costs = np.zeros((len(listed), 1, *shape))
+    for i, (name, cost) in enumerate(listed.items()):
+        expected = _expected_cost(name, cost, played, pairs)
+        expected_costs[i, 0, : pairs[0]] = np.where(resting[: pairs[0], None], 0.0, expected)
+    cmdp = from_costs(
+        transitions=_transitions(played, alive, resting, pairs[1]),
+        rewards=played.expected(played.rewards, shape)[None],
+        costs=expected_costs,
+        limits=bounds,
+        initial=np.pad(start, (0, len(resting) - pairs[0])),
+        horizon=horizon,
+    )
+    return validate(cmdp)
+
+
+# ------------------------------------------------------------------------------ where episodes end
+
+
+def _start(env: Any, initial: Any, num_states: int) -> np.ndarray:
+    """The initial distribution, `[S]`; that it is one is checked with the CMDP."""
+    if initial is None:
+        initial = getattr(getattr(env, "unwrapped", env), "initial_state_distrib", None)
+    if initial is None:
+        raise ParameterError(
+            f"{env} has no initial_state_distrib; give initial, a state or a distribution."
+        )
+    start = _as_numbers("initial", initial)
+    if start.ndim == 0 and start in range(num_states):
+        return np.eye(1, num_states, int(start))[0]
+    if start.shape != (num_states,):
+        raise ParameterError(
+            f"initial is {reprlib.repr(initial)}, it must be one of the states "
+            f"0 … {num_states - 1}, or a probability for each of them."
+        )
+    return start
+
+
+def _alive(outcomes: Outcomes, start: np.ndarray) -> np.ndarray:
+    """Whether an episode can be in a state without having ended, `[S]`."""
+    continuing = outcomes.keep(~outcomes.terminated)
+    alive = start > 0
+    while True:
+        reached = alive.copy()
+        reached[continuing.successors[alive[continuing.states]]] = True
+        if (reached == alive).all():
+            return alive
+        alive = reached
+
+
+def _resting(outcomes: Outcomes, alive: np.ndarray) -> np.ndarray:
+    """Where ended episodes rest, `[S]`, or `[S + 1]` with the extra state.
+
+    They rest where they ended. A state that is alive cannot also be one of rest: ends in such
+    states go to the extra one.
+    """
+    ends = outcomes.successors[outcomes.terminated]
+    resting = np.zeros(len(alive), dtype=bool)
+    resting[ends] = True
+    resting &= ~alive
+    return np.append(resting, True) if alive[ends].any() else resting
+
+
+def _transitions(
+    played: Outcomes, alive: np.ndarray, resting: np.ndarray, num_actions: int
+) -> Successors:
+    """Successor lists of the outcomes, and of states that never leave themselves."""
+    num_states = len(resting)
+    to_extra = played.terminated & alive[played.successors]
+    targets = np.where(to_extra, num_states - 1, played.successors)
+    stays = np.repeat(np.flatnonzero(resting), num_actions)
+    actions = np.tile(np.arange(num_actions), int(resting.sum()))
+    return _merged(
+        np.append(played.states * num_actions + played.actions, stays * num_actions + actions),
+        np.append(targets, stays),
+        np.append(played.probabilities, np.ones(len(stays))),
+        (num_states, num_actions),
+    )
+
+
+def _merged(
+    pairs: np.ndarray, targets: np.ndarray, probabilities: np.ndarray, shape: tuple[int, int]
+) -> Successors:
+    """Successor lists `[1, S, A, N]`, where each next state of a pair stands once.
+
+    FrozenLake lists a next state twice where two directions lead to it.
+    """
+    num_states, num_actions = shape
+    keys, places = np.unique(pairs * num_states + targets, return_inverse=True)
+    pairs, targets = np.divmod(keys, num_states)
+    counts = np.bincount(pairs, minlength=num_states * num_actions)
+    slots = np.arange(len(keys)) - (np.cumsum(counts) - counts)[pairs]
+    successors = np.zeros((len(counts), counts.max()), dtype=np.int32)
+    merged = np.zeros(successors.shape)
+    successors[pairs, slots] = targets
+    merged[pairs, slots] = np.bincount(places, probabilities)
+    lists = (1, num_states, num_actions, -1)
+    return Successors(successors.reshape(lists), merged.reshape(lists))
+
+
+# ------------------------------------------------------------------------------------------- costs
+
+
+def _constraints(costs: Any, limits: Any) -> tuple[dict[str, Any], np.ndarray]:
+    """The costs by their names in messages, and one limit for each."""
+    if (costs is None) != (limits is None):
+        given, missing = ("costs", "limits") if limits is None else ("limits", "costs")
+        raise ParameterError(f"{given} came without {missing}; give both or neither.")
+    if costs is None:
+        return {}, np.zeros(0)
+    # A list of numbers is one array; any other list holds one cost for each constraint.
+    several = isinstance(costs, list | tuple) and not (costs and np.isscalar(costs[0]))
+    named = {f"costs[{i}]": cost for i, cost in enumerate(costs)} if several else {"costs": costs}
+    bounds = np.atleast_1d(_as_numbers("limits", limits))
+    if bounds.shape != (len(named),):
+        raise ParameterError(
+            f"limits is {reprlib.repr(limits)}, but the number of costs is {len(named)}; give one "
+            "limit for each."
+        )
+    if not np.isfinite(bounds).all():
+        raise ParameterError(f"limits is {limits!r}; every limit must be a finite number.")
+    return named, bounds
+
+
+def _expected_cost(name: str, cost: Any, played: Outcomes, shape: tuple[int, int]) -> np.ndarray:
+    """The expected cost of every pair, `[S, A]`."""
+    if callable(cost):
+        triples = zip(played.states, played.actions, played.successors, strict=True)
+        values = [_call(name, cost, int(s), int(a), int(t)) for s, a, t in triples]
+        return played.expected(np.array(values), shape)
+    array = _as_numbers(name, cost)
+    if array.shape not in (shape[:1], shape):
+        raise ParameterError(
+            f"{name} has shape {array.shape}, expected (S,) = {shape[:1]} or (S, A) = {shape}."
+        )
+    finite = np.isfinite(array)
+    if not finite.all():
+        index = [int(i) for i in np.argwhere(~finite)[0]]
+        raise ParameterError(
+            f"{name} at {index} is {array[tuple(index)]}; every cost must be a finite number."
+        )
+    return np.broadcast_to(array.reshape(shape[0], -1), shape)
+
+
+def _call(
+    name: str, cost: Callable[[int, int, int], Any], state: int, action: int, next_state: int
+) -> float:
+    value = cost(state, action, next_state)
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise ParameterError(
+            f"{name} is {value!r} for (state, action, next_state) = "
+            f"({state}, {action}, {next_state}); every cost must be a finite number."
+        )
+    return number
+
+
+def _as_numbers(name: str, value: Any) -> np.ndarray:
+    try:
+        return np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ParameterError(
+            f"{name} is {reprlib.repr(value)}, which cannot be read as an array of numbers."
+        ) from None

@@ -7,7 +7,7 @@ RUNTIME := .venv/.runtime-installed
 TOOLS := .venv/.tools-installed
 
 .DEFAULT_GOAL := help
-.PHONY: help reproduce demo test check format docs bench package clean
+.PHONY: help reproduce demo examples test check format docs bench package clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST)
@@ -30,6 +30,12 @@ demo: $(RUNTIME) ## solve two built-in CMDPs and print the tables
 	$(BIN)/cmdpax solve demo/random.npz
 	$(BIN)/cmdpax env make queue --out demo/queue.npz
 	$(BIN)/cmdpax solve demo/queue.npz
+
+examples: $(RUNTIME) ## live systems and Gymnasium's toys, with pictures, into build/examples/
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[gymnasium]'
+	@mkdir -p build/examples
+	for name in frozen_lake cliff_walking taxi service_queue; do \
+		$(BIN)/python examples/$$name.py build/examples/$$name.png || exit 1; done
 
 test: $(TOOLS) ## all tests and doctests
 	$(BIN)/python -m pytest --numprocesses auto --quiet

@@ -1,8 +1,10 @@
 """Make the pictures of the documentation: `python docs/images/make.py`, about two minutes.
 
-Three are figures that `cmdpax reproduce` draws; the others are of a frontier and of the audit.
+Three are figures that `cmdpax reproduce` draws, one is an example's; the others are of a frontier
+and of the audit.
 """
 
+import runpy
 import shutil
 import tempfile
 from pathlib import Path
@@ -31,3 +33,5 @@ if __name__ == "__main__":
     bounds = {tau: proved_bound(found.problem, found.potentials) for tau, found in audits.items()}
     potentials = {tau: found.potentials for tau, found in audits.items()}
     save_figure(plot_potentials(potentials, bounds), HERE / "potential.png")
+    example = runpy.run_path(str(HERE.parent.parent / "examples" / "frozen_lake.py"))
+    example["main"](HERE / "frozen_lake.png")

@@ -15,6 +15,7 @@ from cmdpax.cli.models import inspect, solve
 from cmdpax.cli.output import messages
 from cmdpax.cli.reproduction import reproduce
 from cmdpax.cli.sweeps import compare, plot, sweep
+from cmdpax.cli.watching import watch
 from cmdpax.errors import CmdpaxError
 
 application = typer.Typer(
@@ -37,6 +38,7 @@ application.command()(plot)
 application.command()(compare)
 application.command()(reproduce)
 application.command()(audit)
+application.command()(watch)
 
 
 def _show_version(wanted: bool) -> bool:

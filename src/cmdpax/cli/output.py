@@ -19,12 +19,12 @@ def number(value: float) -> str:
 
 
 def table(title: str, headers: Iterable[str], rows: Iterable[Iterable[Any]]) -> Table:
-    """A table whose cells are plain text (never markup) and whose numbers stand right."""
+    """A table whose cells are text (never markup; a `Text` may have a style), numbers right."""
     result = Table(title=Text(title, style="bold"), title_justify="left", title_style="")
     for position, header in enumerate(headers):
         result.add_column(header, justify="left" if position == 0 else "right")
     for row in rows:
-        result.add_row(*(Text(str(cell)) for cell in row))
+        result.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
     return result
 
 

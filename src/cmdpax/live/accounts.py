@@ -156,7 +156,8 @@ class AgentAccount:
 
     def __str__(self) -> str:
         """A line for the reward, and one per constraint."""
-        lines = [f"{self.episodes} episodes, reward {self.objective.observed}"]
+        count = "1 episode" if self.episodes == 1 else f"{self.episodes} episodes"
+        lines = [f"{count}, reward {self.objective.observed}"]
         lines += [
             f"{one.name}: {one.observed}, {one.sense} {one.threshold:g} ({one.verdict})"
             for one in self

@@ -1,0 +1,122 @@
+"""`cmdpax watch`: the account of a live agent, from the file that it is saved to."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from cmdpax.cli.output import print_json, results, table
+
+_BLOCKS = "▁▂▃▄▅▆▇█"
+_WIDTH = 50  # characters of a line of recent returns
+_COLOURS = {"met": "green", "missed": "red", "open": "yellow"}
+
+
+def watch(
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="A file that agent.save wrote.")],
+    interval: Annotated[
+        float, typer.Option("--interval", min=0.1, help="Seconds between two looks.")
+    ] = 1.0,
+    once: Annotated[bool, typer.Option("--once", help="Show it once, and end.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the account once, as one JSON object.")
+    ] = False,
+) -> None:
+    """Show an agent's account, and refresh it while the agent learns; Ctrl-C ends.
+
+    Example: cmdpax watch agent.npz
+    """
+    from cmdpax.live.saving import Saved, read
+
+    def look() -> Saved:
+        return read(path)
+
+    if as_json:
+        print_json(look().account.to_dict())
+        return
+    if once or not results.is_terminal:
+        results.print(view(path, look()))
+        return
+    _refresh(path, look, interval)
+
+
+def _refresh(path: Path, look: Any, interval: float) -> None:
+    """The view in place, until Ctrl-C; the file is read again when it was written again."""
+    from rich.live import Live
+
+    found, written = look(), path.stat().st_mtime_ns
+    try:
+        with Live(view(path, found), console=results, auto_refresh=False) as shown:
+            while True:
+                time.sleep(interval)
+                if path.stat().st_mtime_ns != written:
+                    found, written = look(), path.stat().st_mtime_ns
+                shown.update(view(path, found), refresh=True)
+    except KeyboardInterrupt:
+        return
+
+
+def view(path: Path, saved: Any) -> Group:
+    """A table of the account, and a line of recent returns for every signal."""
+    declared, account = saved.declared, saved.account
+    sizes = declared.sizes
+    age = max(0.0, time.time() - path.stat().st_mtime)
+    head = Text(f"{path}: {declared.algorithm}, ", style="bold")
+    head.append(f"S={sizes.num_states} A={sizes.num_actions} H={sizes.horizon}, ")
+    head.append(f"{account.episodes:,} episodes, {account.steps:,} steps")
+    if account.cut_short:
+        head.append(f" ({account.cut_short:,} episodes cut short)")
+    if saved.episode.states:
+        head.append(f", step {saved.episode.steps} of episode {account.episodes + 1}")
+    head.append(f", saved {_duration(age)} ago", style="dim")
+    return Group(head, _table(account), *_lines(declared.names, saved.tally.recent))
+
+
+def _table(account: Any) -> Table:
+    """A column for the reward and for every constraint."""
+    objective, constraints = account.objective, list(account)
+
+    def row(name: str, of_reward: Any, of_each: Callable[[Any], Any]) -> tuple[Any, ...]:
+        return (name, of_reward, *(of_each(one) for one in constraints))
+
+    rows = (
+        row("threshold", "", lambda one: f"{one.sense} {one.threshold:.6g}"),
+        row("mean return", objective.observed, lambda one: one.observed),
+        row(f"of the last {objective.recent.size}", objective.recent, lambda one: one.recent),
+        row("these show", "", lambda one: Text(one.verdict, style=_COLOURS[one.verdict])),
+        row("episodes that missed", "", lambda one: f"{one.missed:,} of {one.episodes:,}"),
+        row("believed (optimistic)", "", lambda one: f"{one.optimistic:.6g}"),
+        row("price in reward", "", lambda one: f"{one.price:.4g}"),
+    )
+    result = table("", ("per episode", "reward", *(one.name for one in constraints)), rows)
+    result.title = None
+    return result
+
+
+def _lines(names: tuple[str, ...], recent: np.ndarray) -> list[Text]:
+    """The recent returns, oldest left, each character the mean of a few episodes."""
+    if len(recent) < 2:
+        return []
+    width = max(len(name) for name in ("reward", *names))
+    lines = [Text(f"the last {len(recent)} episodes:", style="dim")]
+    for index, name in enumerate(("reward", *names)):
+        parts = np.array_split(recent[:, index], min(_WIDTH, len(recent)))
+        means = np.array([part.mean() for part in parts])
+        low, high = float(means.min()), float(means.max())
+        levels = (means - low) / (high - low) if high > low else np.zeros_like(means)
+        blocks = "".join(_BLOCKS[round(level * (len(_BLOCKS) - 1))] for level in levels)
+        lines.append(Text(f"{name:>{width}} {blocks} {low:.4g} … {high:.4g}"))
+    return lines
+
+
+def _duration(seconds: float) -> str:
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"

@@ -1,0 +1,102 @@
+"""A picture of a live system's episodes: what was observed, the thresholds, and the truth."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from cmdpax.figures.style import CONSTRAINT, OBJECTIVE, REFERENCE, band, canvas
+from cmdpax.intervals import student
+from cmdpax.live import AgentAccount
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class Truth(NamedTuple):
+    """What the policies of some episodes are worth, where somebody knows the model.
+
+    Attributes:
+        episodes: their numbers, `[n]`.
+        values: V_r, `[n]`, in the user's units.
+        constraint_values: `[n, I]`, likewise.
+    """
+
+    episodes: Any
+    values: Any
+    constraint_values: Any
+
+
+def plot_returns(
+    rewards: Any,
+    constraint_returns: Any,
+    account: AgentAccount,
+    *,
+    truth: Truth | None = None,
+    optimum: float | None = None,
+    window: int = 100,
+    marks: Mapping[int, str] | None = None,
+) -> "Figure":
+    """Draw the returns of a live system's episodes, smoothed, against its thresholds.
+
+    Args:
+        rewards: of every episode, `[K]`, such as those of `cmdpax.gymnasium.interact`.
+        constraint_returns: `[K, I]`.
+        account: the agent's.
+        truth: values of the policies in the true model, to compare.
+        optimum: the best value that meets the constraints, if it is known.
+        window: episodes of a moving mean; its band is Student's 95 % interval.
+        marks: episodes to be marked, and why.
+    """
+    series = [np.asarray(rewards, dtype=float), *np.asarray(constraint_returns, dtype=float).T]
+    names = ["reward", *(one.name for one in account)]
+    figure, axes = canvas(len(series), 1, "episode", (7.0, 2.5))
+    for index, (axis, returns) in enumerate(zip(axes[:, 0], series, strict=True)):
+        colour = CONSTRAINT if index else OBJECTIVE
+        _moving(axis, returns, min(window, len(returns)), colour)
+        if truth is not None:
+            known = np.asarray(truth.constraint_values)[:, index - 1] if index else truth.values
+            axis.plot(truth.episodes, known, color="black", linewidth=1.0, label="true value")
+        if index:
+            _threshold(axis, account[index - 1])
+        elif optimum is not None:
+            axis.axhline(optimum, color=REFERENCE, linestyle="--", linewidth=1.0, label="optimum")
+        for episode, why in (marks or {}).items():
+            axis.axvline(episode, color=REFERENCE, linewidth=0.8)
+            axis.annotate(why, (episode, 1.0), xycoords=("data", "axes fraction"), fontsize=8)
+        axis.set_title(f"{names[index]} per episode", loc="left", fontsize=10)
+        axis.set_xlim(1, max(2, len(returns)))
+        axis.legend(frameon=False, fontsize=8, ncols=4)
+    return figure
+
+
+def _moving(axis: Any, returns: np.ndarray, window: int, colour: str) -> None:
+    """The mean of the last `window` episodes, from the first that has so many."""
+    frames = np.lib.stride_tricks.sliding_window_view(returns, window)
+    mean = frames.mean(axis=1)
+    half = np.zeros_like(mean)
+    if window > 1:
+        half = student(window) * frames.std(axis=1, ddof=1) / np.sqrt(window)
+    episodes = np.arange(window, len(returns) + 1)
+    label = f"observed, mean of {window}"
+    band(axis, episodes, mean, (mean - half, mean + half), color=colour, label=label)
+
+
+def _threshold(axis: Any, one: Any) -> None:
+    """The threshold, and a shade on its wrong side."""
+    low, high = axis.get_ylim()
+    low, high = min(low, one.threshold), max(high, one.threshold)
+    room = 0.08 * (high - low)
+    low, high = low - room, high + room
+    wrong: Sequence[float] = (
+        (one.threshold, high) if one.sense == "at most" else (low, one.threshold)
+    )
+    axis.axhspan(*wrong, color=REFERENCE, alpha=0.12, linewidth=0)
+    axis.axhline(
+        one.threshold,
+        color=REFERENCE,
+        linestyle="--",
+        linewidth=1.0,
+        label=f"{one.sense} {one.threshold:g}",
+    )
+    axis.set_ylim(low, high)

@@ -24,6 +24,7 @@ import pytest
 import cmdpax
 import cmdpax.auditing
 import cmdpax.figures
+import cmdpax.gymnasium
 import cmdpax.learners
 from cmdpax.cli import main
 from cmdpax.cli.output import results
@@ -48,6 +49,7 @@ def page(request, tmp_path, monkeypatch) -> str:
     text = request.param.read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(ROOT / "examples")
+    monkeypatch.syspath_prepend(tmp_path)  # for modules among the files
     for _, details, content in _FENCE.findall(text):
         if title := re.search(r'title="([\w.-]+)"', details):
             Path(title[1]).write_text(content, encoding="utf-8")
@@ -110,7 +112,8 @@ def test_table_of_environments():
 
 def test_the_api_page_has_every_public_name():
     told = re.findall(r"^::: (\S+)", (ROOT / "docs" / "api.md").read_text(), re.MULTILINE)
-    modules = {"cmdpax": cmdpax, "cmdpax.environments": cmdpax.environments}
+    complete = (cmdpax, cmdpax.environments, cmdpax.gymnasium)
+    modules = {module.__name__: module for module in complete}
     public = {f"{path}.{name}" for path, module in modules.items() for name in module.__all__}
     documented_by_name = (
         cmdpax.auditing,

@@ -59,6 +59,7 @@ docs: $(TOOLS) ## the documentation site, into site/
 bench: $(RUNTIME) ## the benchmarks of this machine's processor
 	JAX_PLATFORMS=cpu $(BIN)/python benchmarks/planning.py
 	JAX_PLATFORMS=cpu $(BIN)/python benchmarks/learning.py
+	JAX_PLATFORMS=cpu $(BIN)/python benchmarks/live.py
 
 package: $(RUNTIME) ## build the wheel, install it alone, use it once
 	rm -rf build/package && mkdir -p build/package

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from cmdpax.arguments import Algorithm, as_factory
@@ -357,8 +356,7 @@ class Agent:
         follow(self._setting, self._told, state, nothing)
 
     def _look(self, state: Any, tally: Tally) -> Sight:
-        seed = jnp.asarray(np.uint32(self._declared.seed))
-        number = jnp.asarray(np.int32(tally.episodes + 1))
+        seed, number = np.uint32(self._declared.seed), np.int32(tally.episodes + 1)
         return jax.tree.map(np.asarray, look(self._setting, self._told, state, seed, number))
 
     def _after(self, episode: Logged) -> _Now:

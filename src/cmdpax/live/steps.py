@@ -43,9 +43,7 @@ def follow(setting: Setting, told: Told, state: Any, trajectory: Trajectory) -> 
 
 
 @functools.partial(jax.jit, static_argnames="setting")
-def look(
-    setting: Setting, told: Told, state: Any, seed: Integer[Array, ""], episode: Integer[Array, ""]
-) -> Sight:
+def look(setting: Setting, told: Told, state: Any, seed: Any, episode: Any) -> Sight:
     """What episode k will play, and what the learner believes of it."""
     # The learner shows λ_k and V̂_u only together with the next state, which is dropped (and, not
     # being used, not computed).

@@ -22,7 +22,7 @@ def table(title: str, headers: Iterable[str], rows: Iterable[Iterable[Any]]) -> 
     """A table whose cells are text (never markup; a `Text` may have a style), numbers right."""
     result = Table(title=Text(title, style="bold"), title_justify="left", title_style="")
     for position, header in enumerate(headers):
-        result.add_column(header, justify="left" if position == 0 else "right")
+        result.add_column(Text(str(header)), justify="left" if position == 0 else "right")
     for row in rows:
         result.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
     return result
@@ -36,6 +36,8 @@ def print_json(content: dict[str, Any]) -> None:
 def _plain(entry: Any) -> Any:
     if isinstance(entry, np.ndarray):
         return [_plain(item) for item in entry.tolist()]
+    if isinstance(entry, dict):
+        return {name: _plain(item) for name, item in entry.items()}
     if isinstance(entry, list | tuple):
         return [_plain(item) for item in entry]
     if isinstance(entry, float | np.floating):

@@ -3,17 +3,18 @@
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import typer
-from rich.console import Group
+from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
 from cmdpax.cli.output import print_json, results, table
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
+_UNLIMITED = 10_000  # columns, where no terminal has an end
 _WIDTH = 50  # characters of a line of recent returns
 _COLOURS = {"met": "green", "missed": "red", "open": "yellow"}
 
@@ -32,46 +33,67 @@ def watch(
 
     Example: cmdpax watch agent.npz
     """
-    from cmdpax.live.saving import Saved, read
-
-    def look() -> Saved:
-        return read(path)
-
     if as_json:
-        print_json(look().account.to_dict())
-        return
-    if once or not results.is_terminal:
-        results.print(view(path, look()))
-        return
-    _refresh(path, look, interval)
+        print_json(_look(path).saved.account.to_dict())
+    elif once or not results.is_terminal:
+        width = results.width if results.is_terminal else _UNLIMITED
+        results.print(view(path, _look(path)), width=width)
+    else:
+        _refresh(path, interval)
 
 
-def _refresh(path: Path, look: Any, interval: float) -> None:
+class _Look(NamedTuple):
+    """What a file held, and which file it was."""
+
+    file: tuple[int, int]  # time in nanoseconds, inode
+    saved: Any
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    """What changes when the file is written again; a file that has gone is found by reading it."""
+    try:
+        found = path.stat()
+    except OSError:
+        return (0, 0)
+    return found.st_mtime_ns, found.st_ino
+
+
+def _look(path: Path) -> _Look:
+    """Read the file; its stamp is taken before, so that what is written meanwhile is seen next."""
+    from cmdpax.live.saving import read
+
+    stamp = _stamp(path)
+    return _Look(stamp, read(path))
+
+
+def _refresh(path: Path, interval: float) -> None:
     """The view in place, until Ctrl-C; the file is read again when it was written again."""
     from rich.live import Live
 
-    found, written = look(), path.stat().st_mtime_ns
+    found = _look(path)
+    console = Console(highlight=False)  # wraps: what is refreshed must not be cut off
     try:
-        with Live(view(path, found), console=results, auto_refresh=False) as shown:
+        with Live(view(path, found), console=console, auto_refresh=False) as shown:
             while True:
                 time.sleep(interval)
-                if path.stat().st_mtime_ns != written:
-                    found, written = look(), path.stat().st_mtime_ns
+                if _stamp(path) != found.file:
+                    found = _look(path)
                 shown.update(view(path, found), refresh=True)
     except KeyboardInterrupt:
         return
 
 
-def view(path: Path, saved: Any) -> Group:
+def view(path: Path, found: _Look) -> Group:
     """A table of the account, and a line of recent returns for every signal."""
+    saved = found.saved
     declared, account = saved.declared, saved.account
     sizes = declared.sizes
-    age = max(0.0, time.time() - path.stat().st_mtime)
+    age = max(0.0, time.time() - found.file[0] / 1e9)
     head = Text(f"{path}: {declared.algorithm}, ", style="bold")
     head.append(f"S={sizes.num_states} A={sizes.num_actions} H={sizes.horizon}, ")
     head.append(f"{account.episodes:,} episodes, {account.steps:,} steps")
     if account.cut_short:
-        head.append(f" ({account.cut_short:,} episodes cut short)")
+        head.append(f" ({account.cut_short:,} cut short)")
     if saved.episode.states:
         head.append(f", step {saved.episode.steps} of episode {account.episodes + 1}")
     head.append(f", saved {_duration(age)} ago", style="dim")

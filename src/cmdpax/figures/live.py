@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from cmdpax.errors import ParameterError
 from cmdpax.figures.style import CONSTRAINT, OBJECTIVE, REFERENCE, band, canvas
+from cmdpax.hyperparameters import require_count
 from cmdpax.intervals import student
 from cmdpax.live import AgentAccount
 
@@ -34,7 +36,7 @@ def plot_returns(
     *,
     truth: Truth | None = None,
     optimum: float | None = None,
-    window: int = 100,
+    window: int | None = None,
     marks: Mapping[int, str] | None = None,
 ) -> "Figure":
     """Draw the returns of a live system's episodes, smoothed, against its thresholds.
@@ -45,15 +47,19 @@ def plot_returns(
         account: the agent's.
         truth: values of the policies in the true model, to compare.
         optimum: the best value that meets the constraints, if it is known.
-        window: episodes of a moving mean; its band is Student's 95 % interval.
+        window: episodes of a moving mean, whose band is Student's 95 % interval; None is 100, or a
+            quarter of the episodes where they are few.
         marks: episodes to be marked, and why.
     """
-    series = [np.asarray(rewards, dtype=float), *np.asarray(constraint_returns, dtype=float).T]
+    series = _series(rewards, constraint_returns, account)
+    count = len(series[0])
+    few = max(1, min(100, count // 4))
+    window = few if window is None else min(require_count("window", window), count)
     names = ["reward", *(one.name for one in account)]
     figure, axes = canvas(len(series), 1, "episode", (7.0, 2.5))
     for index, (axis, returns) in enumerate(zip(axes[:, 0], series, strict=True)):
         colour = CONSTRAINT if index else OBJECTIVE
-        _moving(axis, returns, min(window, len(returns)), colour)
+        _moving(axis, returns, window, colour)
         if truth is not None:
             known = np.asarray(truth.constraint_values)[:, index - 1] if index else truth.values
             axis.plot(truth.episodes, known, color="black", linewidth=1.0, label="true value")
@@ -62,12 +68,39 @@ def plot_returns(
         elif optimum is not None:
             axis.axhline(optimum, color=REFERENCE, linestyle="--", linewidth=1.0, label="optimum")
         for episode, why in (marks or {}).items():
-            axis.axvline(episode, color=REFERENCE, linewidth=0.8)
-            axis.annotate(why, (episode, 1.0), xycoords=("data", "axes fraction"), fontsize=8)
+            _mark(axis, episode, why, left=episode > len(returns) / 2)
         axis.set_title(f"{names[index]} per episode", loc="left", fontsize=10)
         axis.set_xlim(1, max(2, len(returns)))
         axis.legend(frameon=False, fontsize=8, ncols=4)
     return figure
+
+
+def _series(rewards: Any, constraint_returns: Any, account: AgentAccount) -> list[np.ndarray]:
+    """The rewards, and the returns of every constraint."""
+    sums, returns = (np.asarray(given, dtype=float) for given in (rewards, constraint_returns))
+    count = len(account)
+    if sums.ndim != 1 or not len(sums) or returns.shape != (len(sums), count):
+        raise ParameterError(
+            f"rewards has shape {sums.shape} and constraint_returns {returns.shape}, expected (K,) "
+            f"and (K, {count}) for K episodes, at least one."
+        )
+    return [sums, *returns.T]
+
+
+def _mark(axis: Any, episode: int, why: str, left: bool) -> None:
+    """A line at an episode, and beside it, inside the axes, why."""
+    axis.axvline(episode, color=REFERENCE, linewidth=0.8)
+    text = axis.annotate(
+        why,
+        (episode, 0.97),
+        xycoords=("data", "axes fraction"),
+        xytext=(-3 if left else 3, 0),
+        textcoords="offset points",
+        ha="right" if left else "left",
+        va="top",
+        fontsize=8,
+    )
+    text.set_in_layout(False)  # a long one must not make the axes narrower
 
 
 def _moving(axis: Any, returns: np.ndarray, window: int, colour: str) -> None:
@@ -79,7 +112,9 @@ def _moving(axis: Any, returns: np.ndarray, window: int, colour: str) -> None:
         half = student(window) * frames.std(axis=1, ddof=1) / np.sqrt(window)
     episodes = np.arange(window, len(returns) + 1)
     label = f"observed, mean of {window}"
-    band(axis, episodes, mean, (mean - half, mean + half), color=colour, label=label)
+    marker = "o" if len(mean) == 1 else ""
+    around = (mean - half, mean + half)
+    band(axis, episodes, mean, around, color=colour, label=label, marker=marker)
 
 
 def _threshold(axis: Any, one: Any) -> None:

@@ -1,5 +1,6 @@
 """Where the costs of a step come from, and how an agent's declaration takes them."""
 
+import numbers
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -22,7 +23,9 @@ class Step(NamedTuple):
 Reader = Callable[[Step], Any]
 
 
-def cost_reader(costs: Any, agent: Agent) -> Callable[[Step], np.ndarray]:
+def cost_reader(
+    costs: Any, agent: Agent, end_state: int | None = None
+) -> Callable[[Step], np.ndarray]:
     """What turns a step into the signals that the agent expects, `[I]`.
 
     Args:
@@ -31,8 +34,11 @@ def cost_reader(costs: Any, agent: Agent) -> Callable[[Step], np.ndarray]:
             array `[S]` or `[S, A]` is looked up; a list has one of these per constraint.
         agent: constraints of the sense "at most" take costs as they are, those "at least" with
             range (0, 1) take 1 - cost.
+        end_state: the state that the agent has more than the environment, if it has one.
     """
-    read = _several(costs) if isinstance(costs, list | tuple) else _one(costs)
+    _, _, num_states, num_actions = agent.declaration.sizes
+    pairs = (num_states if end_state is None else end_state, num_actions)
+    read = _several(costs, pairs) if _is_several(costs) else _one(costs, pairs)
     convert = _conversion(agent)
     count = agent.declaration.sizes.num_constraints
 
@@ -48,6 +54,13 @@ def cost_reader(costs: Any, agent: Agent) -> Callable[[Step], np.ndarray]:
         return convert(found)
 
     return signals
+
+
+def _is_several(costs: Any) -> bool:
+    """As for `from_env`: a list has one entry per constraint, unless it is a list of numbers."""
+    if not isinstance(costs, list | tuple):
+        return False
+    return not all(isinstance(cost, numbers.Real) for cost in costs)
 
 
 def no_cost(agent: Agent) -> np.ndarray:
@@ -69,23 +82,40 @@ def _conversion(agent: Agent) -> Callable[[np.ndarray], np.ndarray]:
     return lambda costs: np.where(at_most, costs, 1 - costs)
 
 
-def _several(costs: Sequence[Any]) -> Reader:
-    readers = [_one(cost) for cost in costs]
+def require_nothing_allowed(agent: Agent) -> None:
+    """Refuse to stay where an episode terminated, if 0 is not among the declared numbers."""
+    units, names = agent.declaration.units, ("reward", *agent.declaration.names)
+    for name, low, high in zip(names, units.low, units.high, strict=True):
+        if not low <= 0 <= high:
+            raise ParameterError(
+                f"the environment terminated, and steps after that have no reward and no cost, but "
+                f"the declared range of {name} is [{low:g}, {high:g}]; declare one that has 0, or "
+                "give on_termination='end'."
+            )
+
+
+def _several(costs: Sequence[Any], pairs: tuple[int, int]) -> Reader:
+    readers = [_one(cost, pairs) for cost in costs]
     return lambda step: np.array([float(read(step)) for read in readers])
 
 
-def _one(costs: Any) -> Reader:
+def _one(costs: Any, pairs: tuple[int, int]) -> Reader:
     if costs is None:
         return _given
     if isinstance(costs, str):
         return lambda step: _entry(step.info, costs)
     if callable(costs):
         return lambda step: costs(step.state, step.action, step.next_state)
-    table = np.asarray(costs)
+    table = np.array(costs)
     if table.dtype.kind not in "biuf" or table.ndim not in (1, 2):
         raise ParameterError(
             f"costs is {costs!r}; it must be a name in info, a function of (state, action, "
             "next_state), an array [S] or [S, A], or a list of these."
+        )
+    if table.shape != pairs[: table.ndim]:
+        raise ParameterError(
+            f"costs has shape {table.shape}, expected {pairs[:1]} or {pairs}: a number for every "
+            "state, or for every state and action."
         )
     if table.ndim == 1:
         return lambda step: table[step.state]

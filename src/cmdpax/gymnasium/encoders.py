@@ -17,6 +17,7 @@ class MultiDiscreteEncoder:
 
     Args:
         sizes: how many values each entry has, such as `env.observation_space.nvec`.
+        start: the first value of each entry, such as `env.observation_space.start`; None is 0.
 
     Attributes:
         num_states: S, the product of the sizes.
@@ -28,20 +29,27 @@ class MultiDiscreteEncoder:
         (12, 9)
     """
 
-    def __init__(self, sizes: Sequence[int] | np.ndarray) -> None:
+    def __init__(self, sizes: Sequence[int] | np.ndarray, start: Any = None) -> None:
         """Check the sizes."""
         self._sizes = tuple(require_count("a size", size) for size in np.ravel(sizes))
+        self._start = np.zeros(len(self._sizes), int) if start is None else np.array(start).ravel()
+        if self._start.shape != (len(self._sizes),):
+            raise ParameterError(
+                f"start has {self._start.size} entries, sizes has {len(self._sizes)}."
+            )
         self.num_states = int(np.prod(self._sizes))
 
     def __call__(self, observation: Any) -> int:
         """The state of an observation."""
         entries = np.ravel(observation)
-        inside = len(entries) == len(self._sizes) and all(
-            0 <= entry < size for entry, size in zip(entries, self._sizes, strict=True)
+        if entries.dtype.kind in "iu" and entries.shape == self._start.shape:
+            places = entries - self._start
+            if ((places >= 0) & (places < self._sizes)).all():
+                return int(np.ravel_multi_index(tuple(places.tolist()), self._sizes))
+        raise ParameterError(
+            f"the observation is {observation!r}, expected whole numbers, one for each of the "
+            f"sizes {self._sizes}."
         )
-        if not inside:
-            raise ParameterError(f"the observation is {observation}, the sizes are {self._sizes}.")
-        return int(np.ravel_multi_index(tuple(entries.astype(int)), self._sizes))
 
 
 class BoxEncoder:
@@ -63,7 +71,12 @@ class BoxEncoder:
 
     def __init__(self, edges: Sequence[Any]) -> None:
         """Check the edges."""
-        self._edges = [np.atleast_1d(np.asarray(inner, dtype=float)) for inner in edges]
+        try:
+            self._edges = [np.atleast_1d(np.array(inner, dtype=float)) for inner in edges]
+        except (TypeError, ValueError):
+            raise ParameterError(
+                f"edges is {edges!r}, it must be a list of ascending numbers for every entry."
+            ) from None
         for index, inner in enumerate(self._edges):
             if inner.ndim != 1 or not np.isfinite(inner).all() or (np.diff(inner) <= 0).any():
                 raise ParameterError(f"edges[{index}] is {inner}, it must be ascending numbers.")
@@ -72,10 +85,14 @@ class BoxEncoder:
 
     def __call__(self, observation: Any) -> int:
         """The state of an observation."""
-        entries = np.ravel(observation).astype(float)
-        if len(entries) != len(self._edges) or np.isnan(entries).any():
+        entries = np.ravel(observation)
+        if (
+            entries.dtype.kind not in "biuf"
+            or len(entries) != len(self._edges)
+            or np.isnan(entries).any()
+        ):
             raise ParameterError(
-                f"the observation is {observation}, expected {len(self._edges)} numbers."
+                f"the observation is {observation!r}, expected {len(self._edges)} numbers."
             )
         cells = [
             int(np.searchsorted(inner, entry, side="right"))

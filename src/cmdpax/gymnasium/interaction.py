@@ -10,7 +10,7 @@ import numpy as np
 
 from cmdpax.arguments import check_choice
 from cmdpax.errors import ParameterError
-from cmdpax.gymnasium.costs import Step, cost_reader, no_cost
+from cmdpax.gymnasium.costs import Step, cost_reader, no_cost, require_nothing_allowed
 from cmdpax.gymnasium.encoders import Encoder
 from cmdpax.gymnasium.spaces import check_spaces, decoder_of, encoder_of, end_state_of
 from cmdpax.history import Log
@@ -56,7 +56,7 @@ def interact(
     decoder: Callable[[int], Any] | None = None,
     on_termination: str = "stay",
     seed: int | None = None,
-    callbacks: Callback | Iterable[Callback] = (),
+    callbacks: Callback | Iterable[Callback] | None = None,
     progress: bool | Callable[[int, int], None] = False,
     checkpoint: str | Path | None = None,
     checkpoint_seconds: float = _SECONDS,
@@ -105,7 +105,7 @@ def interact(
     check_choice("on_termination", on_termination, ("stay", "end"))
     check_spaces(env, agent, encoder, decoder)
     player = _Player(env, agent, costs, encoder, decoder, on_termination == "stay")
-    called = [callbacks] if callable(callbacks) else list(callbacks)
+    called = [callbacks] if callable(callbacks) else list(callbacks or ())
     keeper = _Keeper(agent, checkpoint, checkpoint_seconds)
     played: list[_Played] = []
     if agent.expects != "start":
@@ -119,7 +119,7 @@ def interact(
                 keeper.keep()
                 report(index + 1, count)
                 answers = [callback(agent, episode.record) for callback in called]
-                if True in answers:
+                if any(isinstance(answer, bool | np.bool) and answer for answer in answers):
                     break
     finally:
         keeper.keep(now=True)
@@ -144,15 +144,14 @@ class _Player:
     ) -> None:
         self._env, self._agent, self._stays = env, agent, stays
         self._encode, self._decode = encoder_of(env, encoder), decoder_of(env, decoder)
-        self._signals, self._no_cost = cost_reader(costs, agent), no_cost(agent)
         self._horizon = agent.declaration.sizes.horizon
         self._end_state = None if encoder is not None else end_state_of(env, agent)
+        self._signals, self._no_cost = cost_reader(costs, agent, self._end_state), no_cost(agent)
 
     def play(self, seed: int | None) -> _Played:
         """One episode of the environment, as one of the agent."""
         agent, multipliers = self._agent, self._agent.multipliers
-        observation, _ = self._env.reset() if seed is None else self._env.reset(seed=seed)
-        state = self._encode(observation)
+        state = self._reset(seed)
         agent.start(state)
         states, actions, signals = [state], [], []
         over = terminated = False
@@ -160,6 +159,7 @@ class _Player:
         while agent.expects == "act" and not over:
             action = agent.act(states[-1])
             if terminated:
+                require_nothing_allowed(agent)
                 state, reward, costs = states[-1], 0.0, self._no_cost
             else:
                 state, reward, costs, terminated, truncated = self._step(states[-1], action)
@@ -170,6 +170,15 @@ class _Player:
             actions.append(action)
             signals.append(np.append(reward, costs))
         return _Played(agent.end(), multipliers, steps, terminated, states, actions, signals)
+
+    def _reset(self, seed: int | None) -> int:
+        values = self._env.reset() if seed is None else self._env.reset(seed=seed)
+        if not isinstance(values, tuple) or len(values) != 2:
+            raise ParameterError(
+                f"the environment's reset returns {values!r}; it must return an observation and "
+                "an info (Gymnasium)."
+            )
+        return self._encode(values[0])
 
     def _step(self, state: int, action: int) -> tuple[int, float, np.ndarray, bool, bool]:
         values = self._env.step(self._decode(action))
@@ -192,6 +201,10 @@ class _Keeper:
     """Saves an agent now and then."""
 
     def __init__(self, agent: Agent, path: str | Path | None, seconds: float) -> None:
+        if isinstance(seconds, bool | str) or not seconds >= 0:
+            raise ParameterError(
+                f"checkpoint_seconds is {seconds!r}, it must be a number of seconds, 0 or more."
+            )
         self._agent, self._path, self._seconds = agent, path, seconds
         self._saved = time.monotonic()
         if path is not None:
@@ -207,10 +220,11 @@ class _Keeper:
 def _interaction(played: list[_Played], agent: Agent, log: bool) -> Interaction:
     count, horizon = agent.declaration.sizes[:2]
     records = [episode.record for episode in played]
+    shape = (len(played), count)
     return Interaction(
         np.array([record.reward for record in records], dtype=float),
-        np.array([record.constraint_returns for record in records]).reshape(-1, count),
-        np.array([episode.multipliers for episode in played]).reshape(-1, count),
+        np.array([record.constraint_returns for record in records], dtype=float).reshape(shape),
+        np.array([episode.multipliers for episode in played], dtype=float).reshape(shape),
         np.array([episode.steps for episode in played], dtype=np.int64),
         np.array([episode.terminated for episode in played], dtype=bool),
         agent.account,

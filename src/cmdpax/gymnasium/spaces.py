@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from gymnasium.spaces import Discrete
 
 from cmdpax.errors import ParameterError
@@ -58,7 +59,17 @@ def encoder_of(env: Any, encoder: Encoder | None) -> Encoder:
     if encoder is not None:
         return encoder
     first = int(getattr(getattr(env, "observation_space", None), "start", 0))
-    return lambda observation: int(observation) - first
+
+    def encode(observation: Any) -> int:
+        value = np.asarray(observation)
+        if value.size != 1 or value.dtype.kind not in "iu":
+            raise ParameterError(
+                f"the observation is {observation!r}, which is no state; give encoder=, a function "
+                "that turns one into a state 0 … S - 1."
+            )
+        return int(value.item()) - first
+
+    return encode
 
 
 def decoder_of(env: Any, decoder: Callable[[int], Any] | None) -> Callable[[int], Any]:

@@ -165,13 +165,13 @@ class AgentAccount:
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON can hold it; intervals are (mean, half, size)."""
+        """As JSON can hold it; intervals are (mean, half, size), verdicts are told too."""
         return {
             "episodes": self.episodes,
             "steps": self.steps,
             "cut_short": self.cut_short,
             "objective": self.objective._asdict(),
-            "constraints": [one._asdict() for one in self],
+            "constraints": [one._asdict() | {"verdict": one.verdict} for one in self],
         }
 
     @classmethod
@@ -179,7 +179,8 @@ class AgentAccount:
         """The account that `to_dict` wrote, through JSON or not."""
 
         def intervals(entry: dict[str, Any]) -> dict[str, Any]:
-            return entry | {name: Interval(*entry[name]) for name in ("observed", "recent")}
+            fields = {name: value for name, value in entry.items() if name != "verdict"}
+            return fields | {name: Interval(*entry[name]) for name in ("observed", "recent")}
 
         return cls(
             content["episodes"],

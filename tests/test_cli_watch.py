@@ -137,7 +137,7 @@ def test_an_open_episode(run: Any) -> None:
     agent.observe(0.5, [1.0, 0.0], 1)
     agent.save("a.npz")
     _, out, _ = run("watch", "a.npz")
-    assert ", step 1 of episode 5, saved" in out
+    assert ", after 1 of 3 steps of episode 5, saved" in out
     agent.end()
     agent.save("a.npz")
     assert "of episode" not in run("watch", "a.npz")[1]

@@ -93,7 +93,7 @@ def test_observations_that_are_no_combination(observation: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "edges", [[[1.0, 1.0]], [[0.0], [2.0, 1.0]], [[np.nan]], [[0.0, np.inf]], [[[1.0]]], [None]]
+    "edges", [[[1.0, 1.0]], [[0.0], [2.0, 1.0]], [[np.nan]], [[0.0, np.inf]], [[[1.0]]]]
 )
 def test_edges_that_cannot_be(edges: Any) -> None:
     place = len(edges) - 1
@@ -103,7 +103,7 @@ def test_edges_that_cannot_be(edges: Any) -> None:
 
 @pytest.mark.parametrize("observation", [[0.0], [0.0, 1.0, 2.0], 5, [np.nan, 0.0], None])
 def test_observations_that_are_no_place(observation: Any) -> None:
-    with pytest.raises(cmdpax.ParameterError, match=r"observation is .*, expected 2 numbers"):
+    with pytest.raises(cmdpax.ParameterError, match=r"observation is .*, expected 2 real numbers"):
         BoxEncoder([[0.0], [1.0]])(observation)
 
 
@@ -124,3 +124,18 @@ def test_fractions_are_no_combination() -> None:
 def test_words_are_refused_in_a_sentence(encode: Any) -> None:
     with pytest.raises(cmdpax.ParameterError):
         encode()
+
+
+@pytest.mark.parametrize("edges", [[5, 15, 25], 5, [], [None], [["a"]]])
+def test_edges_are_a_list_of_lists(edges: Any) -> None:
+    with pytest.raises(cmdpax.ParameterError, match=r"list of lists.*\[\[5, 15, 25\]\]"):
+        BoxEncoder(edges)
+
+
+def test_entries_that_do_not_begin_with_zero() -> None:
+    encoder = MultiDiscreteEncoder([3, 4], start=[1, -2])
+    assert [encoder([1, -2]), encoder([3, 1])] == [0, 11]
+    with pytest.raises(cmdpax.ParameterError, match="the observation is"):
+        encoder([0, 0])
+    with pytest.raises(cmdpax.ParameterError, match="start has 1 entries, sizes has 2"):
+        MultiDiscreteEncoder([3, 4], start=[1])

@@ -66,7 +66,7 @@ def play_by_hand(env: Any, agent: cmdpax.Agent, num_episodes: int, seed: int) ->
         agent.start(state)
         while agent.expects == "act":
             state, reward, _, _, info = env.step(agent.act(state))
-            agent.observe(reward, 1 - info["costs"], state)
+            agent.observe(reward, info["constraint_rewards"], state)
         agent.end()
     return agent
 
@@ -231,12 +231,20 @@ def test_one_array_alone_may_be_of_truth_values() -> None:
 @pytest.mark.parametrize(
     ("env", "arguments", "sentence"),
     [
-        (Chain(lambda s, a, t: {"b": 1, "a": 2}), {}, r"no 'cost' \(it has \['a', 'b'\]\); say"),
-        (Chain(), {"costs": "toll"}, r"no 'toll' \(it has \[\]\); say with costs= where"),
+        (
+            Chain(lambda s, a, t: {"b": 1, "a": 2}),
+            {},
+            r"neither 'costs' nor 'cost' \(it has \['a', 'b'\]",
+        ),
+        (Chain(), {"costs": "toll"}, r"info has no 'toll', it has \[\]"),
         (Chain(lambda s, a, t: {"costs": [1, 2]}), {}, r"costs of shape \(2,\), the agent has 1"),
         (Chain(lambda s, a, t: {"costs": []}), {}, r"costs of shape \(0,\), the agent has 1 th"),
         (Chain(), {"costs": [price, price]}, r"costs of shape \(2,\), the agent has 1 threshold"),
-        (Chain(), {"costs": lambda s, a, t: np.nan}, "signal of constraint 0 is nan"),
+        (
+            Chain(),
+            {"costs": lambda s, a, t: np.nan},
+            r"signal of constraint 0 is not a number \(NaN\)",
+        ),
         (Chain(), {"costs": lambda s, a, t: 9.5}, r"is 9.5, outside its declared range \[0, 9\]"),
         (Chain(), {"costs": 3.0}, "costs is 3.0; it must be a name in info, a function"),
         (Chain(), {"costs": np.zeros((3, 2, 3))}, "it must be a name in info, a function"),
@@ -271,11 +279,12 @@ def test_a_list_of_numbers_is_an_array() -> None:
 
 def test_at_least_with_another_range_is_refused_with_the_fix() -> None:
     agent = costly(senses="at least", names=["comfort"])
-    sentence = r"comfort must be at least .* range \[0, 9\].*declare it with senses='at most'"
+    sentence = r"comfort must be at least .* range \[0, 9\].*give signals=.*senses='at most'"
     with pytest.raises(cmdpax.ParameterError, match=sentence):
         interact(Chain(), agent, 1, costs=price)
     assert agent.expects == "start"
-    one_of_two = costly(2, senses=["at most", "at least"], constraint_ranges=[(0, 9), (0, 1)])
+    ranges, senses = [(0, 9), (0, 1)], ["at most", "at least"]
+    one_of_two = make(thresholds=[4.0, 2.0], initial=0, senses=senses, constraint_ranges=ranges)
     halves = [lambda s, a, t: 8.0, lambda s, a, t: 0.25]
     found = interact(Chain(), one_of_two, 1, costs=halves)
     assert found.constraint_returns.tolist() == [[24.0, 2.25]]

@@ -11,6 +11,9 @@ import cmdpax
 from cmdpax.gymnasium import Interaction, from_env, interact
 from live_cases import assert_same
 
+# What the loop below is for; one test asks for the warning.
+pytestmark = pytest.mark.filterwarnings("ignore:episodes terminated in state")
+
 HOLES_AND_GOAL = (5, 7, 11, 12, 15)
 UNSAFE = np.isin(np.arange(16), [1, 3, 4, 6, 8, 9, 10, 13]).astype(float)
 EVERYWHERE = np.ones(16)
@@ -153,7 +156,9 @@ def test_an_end_where_others_go_on() -> None:
     found = interact(Loop(end=3), agent, 5, log=True)
     np.testing.assert_array_equal(found.log.states, [[0, 1, 0, 2, 2, 2, 2]] * 5)
     np.testing.assert_array_equal(found.log.rewards, [[1, 1, 1, 0, 0, 0]] * 5)
-    mixed = interact(Loop(end=3), looper(), 5, log=True)
+    with pytest.warns(cmdpax.CmdpaxWarning, match="terminated in state 1 and also went on") as told:
+        mixed = interact(Loop(end=3), looper(), 5, log=True)
+    assert len(told) == 1
     np.testing.assert_array_equal(mixed.log.states, [[0, 1, 0, 1, 1, 1, 1]] * 5)
     assert found.constraint_returns.tolist() == mixed.constraint_returns.tolist() == [[3.0]] * 5
 

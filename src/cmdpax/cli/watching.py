@@ -95,7 +95,8 @@ def view(path: Path, found: _Look) -> Group:
     if account.cut_short:
         head.append(f" ({account.cut_short:,} cut short)")
     if saved.episode.states:
-        head.append(f", step {saved.episode.steps} of episode {account.episodes + 1}")
+        steps = f"{saved.episode.steps} of {sizes.horizon} steps"
+        head.append(f", after {steps} of episode {account.episodes + 1}")
     head.append(f", saved {_duration(age)} ago", style="dim")
     return Group(head, _table(account), *_lines(declared.names, saved.tally.recent))
 

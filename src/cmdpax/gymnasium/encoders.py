@@ -72,11 +72,14 @@ class BoxEncoder:
     def __init__(self, edges: Sequence[Any]) -> None:
         """Check the edges."""
         try:
-            self._edges = [np.atleast_1d(np.array(inner, dtype=float)) for inner in edges]
+            self._edges = [np.array(inner, dtype=float) for inner in edges]
         except (TypeError, ValueError):
+            self._edges = []
+        if not self._edges or any(inner.ndim == 0 for inner in self._edges):
             raise ParameterError(
-                f"edges is {edges!r}, it must be a list of ascending numbers for every entry."
-            ) from None
+                f"edges is {edges!r}, it must be a list of lists: ascending numbers for every "
+                "entry of the observation, such as [[5, 15, 25]] for one entry."
+            )
         for index, inner in enumerate(self._edges):
             if inner.ndim != 1 or not np.isfinite(inner).all() or (np.diff(inner) <= 0).any():
                 raise ParameterError(f"edges[{index}] is {inner}, it must be ascending numbers.")
@@ -92,7 +95,8 @@ class BoxEncoder:
             or np.isnan(entries).any()
         ):
             raise ParameterError(
-                f"the observation is {observation!r}, expected {len(self._edges)} numbers."
+                f"the observation is {observation!r}, expected {len(self._edges)} real "
+                f"number{'s' if len(self._edges) > 1 else ''}, not NaN."
             )
         cells = [
             int(np.searchsorted(inner, entry, side="right"))

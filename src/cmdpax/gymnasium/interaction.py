@@ -1,6 +1,7 @@
 """`interact`: an agent decides in an environment, and keeps its account."""
 
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cmdpax.arguments import check_choice
-from cmdpax.errors import ParameterError
-from cmdpax.gymnasium.costs import Step, cost_reader, no_cost, require_nothing_allowed
+from cmdpax.errors import CmdpaxWarning, ParameterError
 from cmdpax.gymnasium.encoders import Encoder
-from cmdpax.gymnasium.spaces import check_spaces, decoder_of, encoder_of, end_state_of
+from cmdpax.gymnasium.signals import Signals, Step, require_nothing_allowed, signals_of
+from cmdpax.gymnasium.spaces import Translation, translation_of
 from cmdpax.history import Log
 from cmdpax.hyperparameters import require_count
 from cmdpax.live import Agent, AgentAccount, EpisodeRecord
@@ -52,9 +53,11 @@ def interact(
     num_episodes: int,
     *,
     costs: Any = None,
+    signals: Any = None,
     encoder: Encoder | None = None,
     decoder: Callable[[int], Any] | None = None,
     on_termination: str = "stay",
+    end_state: int | None = None,
     seed: int | None = None,
     callbacks: Callback | Iterable[Callback] | None = None,
     progress: bool | Callable[[int, int], None] = False,
@@ -71,16 +74,21 @@ def interact(
     Args:
         env: a Gymnasium environment, or anything with its `reset` and `step` (five values, or
             Safety-Gymnasium's six).
-        agent: an agent of the same sizes. With one state more than the environment has, that is
-            where terminated episodes stay, in place of the last observation.
-        num_episodes: how many to play. An episode that is open is ended first, as cut short: an
-            environment cannot go on in the middle of one.
-        costs: None takes the sixth value of a step, `info["costs"]` or `info["cost"]`; a name is
-            another entry of `info`; a function is called with (state, action, next_state); an
-            array `[S]` or `[S, A]` is looked up; a list has one of these per constraint.
+        agent: an agent of the same sizes.
+        num_episodes: how many to play, in addition to those that the agent has. An episode that is
+            open is ended first, as cut short: an environment cannot go on in the middle of one.
+        costs: where costs come from. None takes the sixth value of a step, `info["costs"]` or
+            `info["cost"]`; a name is another entry of `info`; a function is called with (state,
+            action, next_state); an array `[S]` or `[S, A]` is looked up; a list has one of these
+            per constraint. Constraints "at most" take them as they are; those "at least" take
+            `info["constraint_rewards"]` if it is there, or 1 - cost if their range is (0, 1).
+        signals: in place of costs, the same, but taken by every constraint as it is declared.
         encoder: turns observations into states, where they are not Discrete.
         decoder: turns actions 0 … A - 1 into the environment's, where they are not Discrete.
         on_termination: "stay", or "end" to cut terminated episodes short.
+        end_state: the state where terminated episodes stay, in place of the last observation's.
+            None is the last state of an agent that has one more than the environment (or than the
+            encoder says). Needed where episodes can go on from an observation that ends others.
         seed: of the environment's first reset.
         callbacks: called with (agent, `EpisodeRecord`) after every episode; one that returns True
             ends the interaction.
@@ -103,8 +111,9 @@ def interact(
     """
     count = require_count("num_episodes", num_episodes)
     check_choice("on_termination", on_termination, ("stay", "end"))
-    check_spaces(env, agent, encoder, decoder)
-    player = _Player(env, agent, costs, encoder, decoder, on_termination == "stay")
+    translation = translation_of(env, agent, encoder, decoder, end_state)
+    source = signals_of(costs, signals, agent, translation.end_state)
+    player = _Player(env, agent, source, translation, on_termination == "stay")
     called = [callbacks] if callable(callbacks) else list(callbacks or ())
     keeper = _Keeper(agent, checkpoint, checkpoint_seconds)
     played: list[_Played] = []
@@ -123,6 +132,7 @@ def interact(
                     break
     finally:
         keeper.keep(now=True)
+    _warn_short(played, agent)
     return _interaction(played, agent, log)
 
 
@@ -140,13 +150,13 @@ class _Player:
     """Plays one episode after the other."""
 
     def __init__(
-        self, env: Any, agent: Agent, costs: Any, encoder: Any, decoder: Any, stays: bool
+        self, env: Any, agent: Agent, source: Signals, translation: Translation, stays: bool
     ) -> None:
-        self._env, self._agent, self._stays = env, agent, stays
-        self._encode, self._decode = encoder_of(env, encoder), decoder_of(env, decoder)
-        self._horizon = agent.declaration.sizes.horizon
-        self._end_state = None if encoder is not None else end_state_of(env, agent)
-        self._signals, self._no_cost = cost_reader(costs, agent, self._end_state), no_cost(agent)
+        self._env, self._agent, self._source, self._stays = env, agent, source, stays
+        self._encode, self._decode, self._end_state = translation
+        self._ended: set[int] = set()
+        self._went_on: set[int] = set()
+        self._warned = False
 
     def play(self, seed: int | None) -> _Played:
         """One episode of the environment, as one of the agent."""
@@ -159,8 +169,8 @@ class _Player:
         while agent.expects == "act" and not over:
             action = agent.act(states[-1])
             if terminated:
-                require_nothing_allowed(agent)
-                state, reward, costs = states[-1], 0.0, self._no_cost
+                require_nothing_allowed(agent, self._source.nothing)
+                state, reward, costs = states[-1], 0.0, self._source.nothing
             else:
                 state, reward, costs, terminated, truncated = self._step(states[-1], action)
                 steps += 1
@@ -191,10 +201,27 @@ class _Player:
         observation, reward, *_ = values
         terminated, truncated, info = values[-3:]
         following = self._encode(observation)
-        costs = self._signals(Step(state, action, following, cost, info))
+        costs = self._source.read(Step(state, action, following, cost, info))
         if terminated and self._end_state is not None:
             following = self._end_state
+        self._went_on.add(state)
+        if terminated and self._stays:
+            self._ended.add(following)
+        self._warn_mixed()
         return following, float(reward), costs, bool(terminated), bool(truncated)
+
+    def _warn_mixed(self) -> None:
+        """Staying in a state that others go on from would be counted as if it were played."""
+        mixed = self._ended & self._went_on
+        if mixed and not self._warned:
+            self._warned = True
+            warnings.warn(
+                f"episodes terminated in state {min(mixed)} and also went on from it, so that "
+                "staying there is counted as playing there; make the agent with one state more, "
+                "where terminated episodes stay.",
+                CmdpaxWarning,
+                stacklevel=5,
+            )
 
 
 class _Keeper:
@@ -215,6 +242,19 @@ class _Keeper:
             return
         self._agent.save(self._path)
         self._saved = time.monotonic()
+
+
+def _warn_short(played: list[_Played], agent: Agent) -> None:
+    """An agent that looks further ahead than any episode lasts learns something else."""
+    horizon = agent.declaration.sizes.horizon
+    if all(episode.steps < horizon and not episode.terminated for episode in played):
+        longest = max(episode.steps for episode in played)
+        warnings.warn(
+            f"the environment truncated all {len(played)} episodes before the agent's horizon of "
+            f"{horizon}, the longest after {longest} steps; make the agent with horizon={longest}.",
+            CmdpaxWarning,
+            stacklevel=3,
+        )
 
 
 def _interaction(played: list[_Played], agent: Agent, log: bool) -> Interaction:
@@ -258,21 +298,23 @@ def _reporting(
     if not progress:
         yield lambda done, total: None
         return
-    from rich.console import Console
+    from rich.console import Console, Group
+    from rich.live import Live
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.text import Text
 
-    columns = (BarColumn(), TextColumn("{task.completed}/{task.total}"), TimeRemainingColumn())
-    account = TextColumn("{task.fields[account]}", markup=False)
+    columns = (TextColumn("episodes"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
+    bar = Progress(*columns, TimeRemainingColumn())
+    task = bar.add_task("episodes", total=None)
     shown = 0.0
-    with Progress(*columns, account, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("episodes", total=None, account="")
+    with Live(console=Console(stderr=True), auto_refresh=False, transient=True) as display:
 
         def report(done: int, total: int) -> None:
             nonlocal shown
             if time.monotonic() - shown < _REFRESH and done < total:
                 return
             shown = time.monotonic()
-            lines = str(agent.account).splitlines()
-            bar.update(task, completed=done, total=total, account="; ".join(lines))
+            bar.update(task, completed=done, total=total)
+            display.update(Group(bar, Text(str(agent.account))), refresh=True)
 
         yield report

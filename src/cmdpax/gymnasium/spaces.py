@@ -1,7 +1,7 @@
 """The spaces of an environment against the sizes of an agent."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from gymnasium.spaces import Discrete
@@ -9,6 +9,24 @@ from gymnasium.spaces import Discrete
 from cmdpax.errors import ParameterError
 from cmdpax.gymnasium.encoders import Encoder
 from cmdpax.live import Agent
+from cmdpax.live.declaration import require_index
+
+
+class Translation(NamedTuple):
+    """An environment's observations as states, and actions as the environment's."""
+
+    encode: Encoder
+    decode: Callable[[int], Any]
+    end_state: int | None  # where terminated episodes stay, if not in their last observation
+
+
+def translation_of(
+    env: Any, agent: Agent, encoder: Encoder | None, decoder: Any, end_state: int | None
+) -> Translation:
+    """Between an environment and an agent whose sizes fit; refused where they do not."""
+    check_spaces(env, agent, encoder, decoder)
+    last = end_state_of(env, agent, encoder, end_state)
+    return Translation(encoder_of(env, encoder), decoder_of(env, decoder), last)
 
 
 def check_spaces(env: Any, agent: Agent, encoder: Any, decoder: Any) -> None:
@@ -16,6 +34,10 @@ def check_spaces(env: Any, agent: Agent, encoder: Any, decoder: Any) -> None:
 
     An object without spaces is taken at its word: the agent checks every state and action.
     """
+    if not isinstance(agent, Agent):
+        raise ParameterError(
+            f"agent is a {type(agent).__name__}; give the environment first, then a cmdpax.Agent."
+        )
     if hasattr(env, "num_envs"):
         raise ParameterError(
             "this is a vector environment, an agent plays in one; give it a single environment, or "
@@ -35,10 +57,10 @@ def check_spaces(env: Any, agent: Agent, encoder: Any, decoder: Any) -> None:
                 f"agent with num_states={states.n} (or one more, where terminated episodes stay)."
             )
     declared = getattr(encoder, "num_states", None)
-    if declared is not None and declared != sizes.num_states:
+    if declared is not None and not sizes.num_states - 1 <= declared <= sizes.num_states:
         raise ParameterError(
             f"the encoder has {declared} states, the agent {sizes.num_states}; make the agent with "
-            f"num_states={declared}."
+            f"num_states={declared} (or one more, where terminated episodes stay)."
         )
     actions = getattr(env, "action_space", None)
     if decoder is None and actions is not None:
@@ -80,9 +102,17 @@ def decoder_of(env: Any, decoder: Callable[[int], Any] | None) -> Callable[[int]
     return lambda action: action + first
 
 
-def end_state_of(env: Any, agent: Agent) -> int | None:
+def end_state_of(env: Any, agent: Agent, encoder: Encoder | None, given: int | None) -> int | None:
     """Where terminated episodes stay: the state that the agent has more than the environment."""
-    states = getattr(getattr(env, "observation_space", None), "n", None)
-    if states is None or states + 1 != agent.declaration.sizes.num_states:
-        return None
-    return int(states)
+    num_states = agent.declaration.sizes.num_states
+    if given is not None:
+        return require_index("end_state", given, num_states, "states")
+    return num_states - 1 if _states_of(env, encoder) == num_states - 1 else None
+
+
+def _states_of(env: Any, encoder: Encoder | None) -> int | None:
+    """How many states there are, where the encoder or the space says it."""
+    if encoder is not None:
+        return getattr(encoder, "num_states", None)
+    found = getattr(getattr(env, "observation_space", None), "n", None)
+    return None if found is None else int(found)

@@ -158,10 +158,11 @@ class AgentAccount:
         """A line for the reward, and one per constraint."""
         count = "1 episode" if self.episodes == 1 else f"{self.episodes} episodes"
         lines = [f"{count}, reward {self.objective.observed}"]
-        lines += [
-            f"{one.name}: {one.observed}, {one.sense} {one.threshold:g} ({one.verdict})"
-            for one in self
-        ]
+        for one in self:
+            older = one.recent.size < one.episodes
+            lately = f"; the last {one.recent.size}: {one.recent}" if older else ""
+            told = f"{one.observed}, {one.sense} {one.threshold:g}{lately}"
+            lines.append(f"{one.name}: {told} ({one.verdict})")
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:

@@ -138,8 +138,8 @@ class Agent:
         current = episode.states[-1]
         if require_index("the state", state, self._sizes.num_states, "states") != current:
             raise ParameterError(
-                f"the state is {state}, but {current} was told last; act in the state that the "
-                "system is in."
+                f"the state is {state}, but {current} was told last; act in that one, or, if the "
+                "system went on meanwhile, agent.end() the episode and start anew."
             )
         action = int(self._now.sight.actions[episode.steps, current])
         self._now = self._now._replace(episode=episode._replace(action=action))
@@ -199,7 +199,7 @@ class Agent:
                 [K, I, H]`, in your units; steps that did not happen have action -1. All of it is
                 checked before any of it is counted.
         """
-        self._require("start")
+        self._require("feed")
         episodes = episodes_of(log, self._declared)
         for states, actions, _ in episodes:
             for step, action in enumerate(actions):

@@ -1,5 +1,6 @@
 """What the user declares of a live system, checked; and what a learner is told of it."""
 
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -55,8 +56,8 @@ class Declaration(NamedTuple):
             ) from None
         if others.shape != (count,):
             raise ParameterError(
-                f"constraint_rewards has shape {others.shape}, expected ({count},): one number per "
-                "threshold."
+                f"constraint_rewards has shape {others.shape}, expected ({count},): one number for "
+                f"each of {', '.join(self.names) or 'no constraint'}."
             )
         names = ("the reward", *(f"the signal of {name}" for name in self.names))
         self.units.require_inside(signals, names)
@@ -130,6 +131,8 @@ def declare(
     units = declare_units(reward_range, constraint_ranges, senses, len(limits))
     profile = _profile(optimism, rewards, constraint_rewards, sizes)
     stand_in = _stand_in(sizes, limits, initial, rewards, constraint_rewards)
+    chosen_names = _names(names, len(limits))
+    units.require_reachable(stand_in.thresholds, chosen_names, sizes.horizon)
     known = profile.rewards == "known"
     if known:
         _require_in_range(stand_in, units)
@@ -148,7 +151,7 @@ def declare(
         profile,
         hyperparameters(regularization=regularization, num_episodes=_FOREVER, **chosen),
         units,
-        _names(names, len(limits)),
+        chosen_names,
     )
 
 
@@ -244,11 +247,15 @@ def _names(given: Sequence[str] | None, num_constraints: int) -> tuple[str, ...]
 
 def require_index(what: str, given: Any, size: int, of: str) -> int:
     """A whole number below a size, as a Python integer."""
-    if isinstance(given, np.ndarray) and given.ndim == 0:
-        given = given[()]
-    if isinstance(given, bool | np.bool) or not hasattr(given, "__index__"):
-        raise ParameterError(f"{what} is {given!r}, it must be one of the {of} 0 … {size - 1}.")
-    if not 0 <= (index := int(given)) < size:
+    try:
+        if isinstance(given, bool | np.bool):
+            raise TypeError
+        index = operator.index(given)  # also of arrays without axes
+    except TypeError:
+        raise ParameterError(
+            f"{what} is {given!r}, it must be one of the {of} 0 … {size - 1}."
+        ) from None
+    if not 0 <= index < size:
         raise ParameterError(f"{what} is {index}, the {of} are 0 … {size - 1}.")
     return index
 

@@ -59,9 +59,14 @@ class OpenEpisode(NamedTuple):
         expected = self.expects(horizon)
         if call == expected or (call == "end" and self.states):
             return
+        if call == "feed" and expected == "start":
+            return
+        fix = "the order is start, then act and observe for every step, then end"
+        if call in ("start", "feed"):
+            fix = "agent.end() ends the episode that is open"
         raise OrderError(
             f"agent.{call} was called where agent.{expected} comes next ({self._where(horizon)}); "
-            "the order is start, then act and observe for every step, then end."
+            f"{fix}."
         )
 
     def _where(self, horizon: int) -> str:
@@ -70,7 +75,7 @@ class OpenEpisode(NamedTuple):
         if self.steps == horizon:
             return f"all {horizon} steps of the episode happened"
         pending = "" if self.action is None else f", action {self.action} was given"
-        return f"step {self.steps + 1} of {horizon}, state {self.states[-1]}{pending}"
+        return f"after {self.steps} of {horizon} steps, state {self.states[-1]}{pending}"
 
     def to_entries(self, num_signals: int) -> dict[str, np.ndarray]:
         """As arrays."""

@@ -45,6 +45,12 @@ def episodes_of(log: Log, declared: Declaration) -> list[Logged]:
 def _checked(log: Log, declared: Declaration) -> dict[str, np.ndarray]:
     """The arrays of a log; shapes and indices must be those of the declaration."""
     num_constraints, horizon, num_states, num_actions = declared.sizes
+    missing = [name for name in Log._fields if not hasattr(log, name)]
+    if missing:
+        raise ModelError(
+            f"the log is a {type(log).__name__} without {missing[0]}; give a cmdpax.Log with "
+            f"{', '.join(Log._fields)}."
+        )
     arrays = {name: np.asarray(getattr(log, name)) for name in Log._fields}
     count = len(arrays["actions"]) if arrays["actions"].ndim else 0
     expected = {

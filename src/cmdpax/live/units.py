@@ -44,6 +44,18 @@ class Units(NamedTuple):
         room = np.where(at_most, horizon * high - thresholds, thresholds - horizon * low)
         return room / self.scale[1:]
 
+    def require_reachable(self, thresholds: np.ndarray, names: Sequence[str], horizon: int) -> None:
+        """Refuse a threshold that no episode can meet, whatever happens in it."""
+        inside = self.thresholds_inward(thresholds, horizon)
+        for index, name in enumerate(names):
+            if inside[index] > horizon * (1 + _ROUNDING):
+                low, high = horizon * self.low[1 + index], horizon * self.high[1 + index]
+                raise ParameterError(
+                    f"the threshold of {name} is {self.senses[index]} {thresholds[index]:g}, but "
+                    f"sums of {horizon} steps lie in [{low:g}, {high:g}]; correct it, its sense or "
+                    "its range."
+                )
+
     def constraint_values(self, inside: np.ndarray, horizon: int) -> np.ndarray:
         """V_u, the last axis being the constraints, in the user's units."""
         low, high, at_most = (array[1:] for array in self)
@@ -66,6 +78,11 @@ class Units(NamedTuple):
         if inside.all():
             return
         worst = int(np.argmin(inside))
+        if np.isnan(signals[worst]):
+            raise ParameterError(
+                f"{names[worst]} is not a number (NaN); nothing was counted; correct what is "
+                "observed."
+            )
         raise ParameterError(
             f"{names[worst]} is {signals[worst]:.10g}, outside its declared range "
             f"[{self.low[worst]:g}, {self.high[worst]:g}]; nothing was counted; declare a wider "

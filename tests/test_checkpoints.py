@@ -179,11 +179,11 @@ class TestResumed:
     def test_by_name_and_by_path(self, tmp_path, expected, monkeypatch):
         """Names are not patterns: `run[1]` is not `run1`."""
         monkeypatch.chdir(tmp_path)
-        for name in (".run[1].checkpoint.a1_b2c3d", ".run1.checkpoint.a1_b2c3d"):
+        for name in (".run[1].checkpoint.writing-a1_b2c3d", ".run1.checkpoint.writing-a1_b2c3d"):
             Path(name).write_bytes(b"half of a fi")
         interrupt(Path("run[1].checkpoint"), 5)
         assert_same(learn(checkpoint="run[1].checkpoint"), expected)
-        assert set(contents(tmp_path)) == {"run[1].checkpoint", ".run1.checkpoint.a1_b2c3d"}
+        assert set(contents(tmp_path)) == {"run[1].checkpoint", ".run1.checkpoint.writing-a1_b2c3d"}
 
 
 def first_group() -> Group:
@@ -288,7 +288,7 @@ class TestWriting:
         path = tmp_path / "c.npz"
         interrupt(path, 5)
         neighbours = ["other.npz", "c.npz.bak", ".c.npy.q", ".cXnpz.q"]
-        for name in (".c.npz.a1_b2c3d", *neighbours):
+        for name in (".c.npz.writing-a1_b2c3d", *neighbours):
             (tmp_path / name).write_bytes(b"half of a fi")
         assert_same(learn(checkpoint=path), expected)
         assert set(contents(tmp_path)) == {"c.npz", *neighbours}

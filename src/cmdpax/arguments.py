@@ -21,7 +21,7 @@ _RECORDED_BEYOND = 10_000
 
 def as_factory(algorithm: Algorithm) -> Factory:
     """A registered algorithm's factory, or the user's own."""
-    return algorithm if callable(algorithm) else factory_of(algorithm)
+    return algorithm if callable(algorithm) else factory_of(str(algorithm))
 
 
 def as_optimism(optimism: str | Optimism, num_episodes: int) -> Optimism:

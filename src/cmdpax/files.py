@@ -6,6 +6,7 @@ unpickled. Files are written aside and renamed, so that a file is there whole or
 """
 
 import glob
+import io
 import json
 import os
 import tempfile
@@ -23,6 +24,7 @@ from cmdpax.model import CMDP
 from cmdpax.transitions import Successors
 from cmdpax.validation import validate
 
+_ASIDE = "writing-"  # in the names of files that are not complete
 _COMMON = ("rewards", "constraint_rewards", "thresholds", "initial")
 _LISTS = Successors._fields
 # What NumPy and zipfile raise on damaged archives: headers are parsed as Python literals, sizes
@@ -118,7 +120,7 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], None]) -> None:
     require_folder(path)
     aside = None
     try:
-        handle, aside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        handle, aside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.{_ASIDE}")
         with os.fdopen(handle, "wb") as file:
             write(file)
             file.flush()
@@ -134,7 +136,7 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], None]) -> None:
 
 def remove_left_behind(path: Path) -> None:
     """Remove what a process left that was killed while it wrote the file; for its owner only."""
-    for left in path.parent.glob(f".{glob.escape(path.name)}.????????"):
+    for left in path.parent.glob(f".{glob.escape(path.name)}.{_ASIDE}????????"):
         left.unlink(missing_ok=True)
 
 
@@ -168,14 +170,29 @@ def read_npz(path: Path) -> dict[str, Any]:
             archive = np.load(file, allow_pickle=False)
             if not isinstance(archive, np.lib.npyio.NpzFile):
                 raise ValueError("it is a single array")
-            with archive:
-                return {name: archive[name] for name in archive.files}
+            archive.close()
+            file.seek(0)
+            with zipfile.ZipFile(file) as members:
+                names = members.namelist()
+                return {name.removesuffix(".npy"): _whole(members.read(name)) for name in names}
     except _UNREADABLE as error:
         if "pickle" in str(error).lower():
             reason = "it holds pickled objects, which are never loaded"
         else:
             reason = "it is damaged, truncated or something else"
         raise FileError(f"{path} is not a readable .npz file: {reason}.") from None
+
+
+def _whole(content: bytes) -> np.ndarray:
+    """The array of a member, of which nothing may be left over.
+
+    NumPy stops reading where the header says, and what is not read is not checked.
+    """
+    file = io.BytesIO(content)
+    array = np.lib.format.read_array(file, allow_pickle=False)
+    if file.read(1):
+        raise ValueError("more content than the header says")
+    return array
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -55,7 +55,8 @@ def _check_product(chosen: Hyperparameters, num_episodes: int) -> None:
 
 def require_count(name: str, value: Any) -> int:
     """A whole number of at least 1."""
-    if isinstance(value, bool) or not hasattr(value, "__index__") or value < 1:
+    whole = hasattr(value, "__index__") and np.ndim(value) == 0
+    if isinstance(value, bool) or not whole or value < 1:
         raise ParameterError(f"{name} is {value!r}, it must be a whole number of at least 1.")
     if value >= _TOO_MANY:
         raise ParameterError(f"{name} is {value!r}, it must be below 2^31: counts are integers.")

@@ -115,13 +115,12 @@ class ConstraintAccount(NamedTuple):
     @property
     def verdict(self) -> str:
         """What the recent returns show: "met", "missed", or "open" while the interval says both."""
-        at_most = self.sense == "at most"
-        low, high, threshold = self.recent.low, self.recent.high, self.threshold
-        if not np.isfinite([low, high]).all() or low < threshold < high:
+        sign = -1.0 if self.sense == "at most" else 1.0
+        slack = sign * (self.recent.mean - self.threshold)
+        rounding = 1e-9 * max(1.0, abs(self.threshold))
+        if not np.isfinite(self.recent.half) or abs(slack) < self.recent.half - rounding:
             return "open"
-        above = self.recent.mean >= threshold
-        below = self.recent.mean <= threshold
-        return "met" if (below if at_most else above) else "missed"
+        return "met" if slack >= -rounding else "missed"
 
 
 @dataclasses.dataclass(frozen=True)

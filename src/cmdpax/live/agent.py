@@ -12,7 +12,13 @@ from cmdpax.errors import ParameterError
 from cmdpax.history import Log
 from cmdpax.live import saving
 from cmdpax.live.accounts import AgentAccount, Tally, make_account
-from cmdpax.live.declaration import Declaration, Setting, declare, require_index, tell
+from cmdpax.live.declaration import (
+    Declaration,
+    Setting,
+    declare,
+    require_index,
+    tell,
+)
 from cmdpax.live.episode import EpisodeRecord, OpenEpisode
 from cmdpax.live.logs import Logged, episodes_of
 from cmdpax.live.steps import Sight, begin, follow, look, no_steps, trajectory_of
@@ -127,8 +133,7 @@ class Agent:
                 f"the first state is {first}, which initial gives probability 0; declare where "
                 "episodes begin."
             )
-        if self.episode * self._sizes.horizon >= _COUNTS:
-            raise ParameterError("the agent has counted 2^31 steps, its counts hold no more.")
+        self._require_room(1)
         self._now = self._now._replace(episode=OpenEpisode((first,)))
 
     def act(self, state: int) -> int:
@@ -197,10 +202,11 @@ class Agent:
         Args:
             log: `.states [K, H+1]`, `.actions [K, H]`, `.rewards [K, H]`, `.constraint_rewards
                 [K, I, H]`, in your units; steps that did not happen have action -1. All of it is
-                checked before any of it is counted.
+                checked before any of it is counted; interrupted, the first episodes are.
         """
         self._require("feed")
         episodes = episodes_of(log, self._declared)
+        self._require_room(len(episodes))
         for states, actions, _ in episodes:
             for step, action in enumerate(actions):
                 self._declared.require_listed(step, states[step], action, states[step + 1])
@@ -222,12 +228,15 @@ class Agent:
     @property
     def account(self) -> AgentAccount:
         """The safety account: for every constraint what was observed, and what is believed."""
-        declared, sight = self._declared, self._now.sight
+        return self._account(self._now)
+
+    def _account(self, now: _Now) -> AgentAccount:
+        declared, sight = self._declared, now.sight
         estimates = declared.units.constraint_values(
             np.asarray(sight.constraint_values), self._sizes.horizon
         )
         return make_account(
-            self._now.tally,
+            now.tally,
             declared.units,
             declared.names,
             declared.thresholds,
@@ -239,7 +248,7 @@ class Agent:
     def recent(self) -> dict[str, np.ndarray]:
         """The last 200 episodes, oldest first: rewards, constraint_returns, multipliers."""
         places = [1, 1 + self._sizes.num_constraints]
-        rewards, returns, multipliers = np.split(self._now.tally.recent, places, axis=1)
+        rewards, returns, multipliers = np.split(self._now.tally.recent.copy(), places, axis=1)
         return {
             "rewards": rewards[:, 0],
             "constraint_returns": returns,
@@ -249,7 +258,10 @@ class Agent:
     @property
     def visits(self) -> np.ndarray:
         """How often every action was tried, `[H, S, A]`; `[1, S, A]` if steps share counts."""
-        return np.array(self._now.state.statistics.visits)
+        statistics = getattr(self._now.state, "statistics", None)
+        if statistics is None:
+            raise ParameterError("this learner's state has no statistics, so visits are not known.")
+        return np.array(statistics.visits)
 
     @property
     def learner_state(self) -> Any:
@@ -304,9 +316,11 @@ class Agent:
 
     def save(self, path: str | Path) -> None:
         """Write everything to a file, whole or not at all: the open episode and randomness too."""
-        state, tally, _, episode = self._now
-        leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(state)]
-        saving.save(Path(path), saving.Saved(self._declared, tally, episode, leaves, self.account))
+        now = self._now
+        leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(now.state)]
+        account = self._account(now)
+        saved = saving.Saved(self._declared, now.tally, now.episode, leaves, account)
+        saving.save(Path(path), saved)
 
     @classmethod
     @in_double_precision
@@ -321,11 +335,7 @@ class Agent:
             FileError: the file is damaged, something else, or of another version.
         """
         found = saving.read(Path(path))
-        if found.declared.own and algorithm is None:
-            raise ParameterError(
-                f"{path} was saved with the factory {found.declared.algorithm!r} of your own; give "
-                "it as algorithm."
-            )
+        found.declared.require_same_algorithm(path, algorithm)
         agent = cls.__new__(cls)
         agent._prepare(found.declared, algorithm or found.declared.algorithm)
         state = saving.restore(Path(path), found.leaves, agent._first_state())
@@ -352,6 +362,11 @@ class Agent:
     def _go_on(self, state: Any, tally: Tally, episode: OpenEpisode) -> None:
         """Stand somewhere, with every program ready before the first decision."""
         self._now = _Now(state, tally, self._look(state, tally), episode)
+        if not np.isfinite(self._now.sight.policy).all():
+            raise ParameterError(
+                f"the policy of {self._declared.algorithm} has entries that are no numbers; give "
+                "other hyperparameters, such as a positive regularization."
+            )
         nothing = jax.tree.map(np.asarray, no_steps(self._sizes, float))
         follow(self._setting, self._told, state, nothing)
 
@@ -369,6 +384,10 @@ class Agent:
         missed = declared.units.misses(signals.sum(axis=0)[1:], declared.thresholds)
         tally = now.tally.after(signals, missed, self.multipliers, self._sizes.horizon)
         return _Now(state, tally, self._look(state, tally), OpenEpisode())
+
+    def _require_room(self, num_episodes: int) -> None:
+        if (self.num_episodes + num_episodes) * self._sizes.horizon >= _COUNTS:
+            raise ParameterError("the agent's counts are 32-bit integers, 2^31 steps are too many.")
 
     def _require(self, call: str) -> None:
         self._now.episode.require(call, self._sizes.horizon)

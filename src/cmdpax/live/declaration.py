@@ -2,6 +2,7 @@
 
 import operator
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -12,7 +13,7 @@ from cmdpax.batch import cast
 from cmdpax.errors import ModelError, ParameterError
 from cmdpax.hyperparameters import hyperparameters, require_count
 from cmdpax.learners.base import Factory, Hyperparameters
-from cmdpax.live.units import Units, declare_units
+from cmdpax.live.units import ROUNDING, Units, declare_units
 from cmdpax.model import CMDP, Sizes
 from cmdpax.optimism import Bonuses, Optimism
 from cmdpax.schedules import Schedule
@@ -45,11 +46,11 @@ class Declaration(NamedTuple):
         """What was observed in a step, as one array in the user's units, checked."""
         count = self.sizes.num_constraints
         try:
-            others = np.atleast_1d(
-                np.asarray([] if constraint_rewards is None else constraint_rewards, dtype=float)
-            )
-            signals = np.append(float(reward), others)
-        except (TypeError, ValueError):
+            others = _real([] if constraint_rewards is None else constraint_rewards)
+            if np.ndim(reward):
+                raise TypeError
+            signals = np.append(_real(reward), others)
+        except (TypeError, ValueError, OverflowError):
             raise ParameterError(
                 f"reward is {reward!r} and constraint_rewards {constraint_rewards!r}; they must be "
                 f"a number and {count} numbers."
@@ -72,6 +73,20 @@ class Declaration(NamedTuple):
             raise ParameterError(
                 f"state {following} follows state {state} and action {action} at step {step}, "
                 f"where successors lists {sorted(row[row >= 0].tolist())}; declare it too."
+            )
+
+    def require_same_algorithm(self, path: str | Path, algorithm: Algorithm | None) -> None:
+        """A saved state goes on with the algorithm that made it; one's own must be given."""
+        if algorithm is None:
+            if self.own:
+                raise ParameterError(
+                    f"{path} was saved with the factory {self.algorithm!r} of your own; give it as "
+                    "algorithm."
+                )
+        elif algorithm_name(algorithm) != self.algorithm:
+            raise ParameterError(
+                f"{path} was saved with the algorithm {self.algorithm!r}, not with "
+                f"{algorithm_name(algorithm)!r}; give that one, or none where it has a name."
             )
 
     def to_entries(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -121,13 +136,15 @@ def declare(
 ) -> Declaration:
     """Check what the user says, and complete it."""
     as_factory(algorithm)
-    limits = np.atleast_1d(np.asarray(thresholds, dtype=float))
+    limits = _thresholds(thresholds)
     sizes = Sizes(
         len(limits),
         require_count("horizon", horizon),
         require_count("num_states", num_states),
         require_count("num_actions", num_actions),
     )
+    if not isinstance(stationary, bool | np.bool):
+        raise ParameterError(f"stationary is {stationary!r}, it must be true or false.")
     units = declare_units(reward_range, constraint_ranges, senses, len(limits))
     profile = _profile(optimism, rewards, constraint_rewards, sizes)
     stand_in = _stand_in(sizes, limits, initial, rewards, constraint_rewards)
@@ -138,15 +155,15 @@ def declare(
         _require_in_range(stand_in, units)
     regularization = as_regularization(algorithm, chosen.pop("regularization"))
     return Declaration(
-        algorithm if isinstance(algorithm, str) else getattr(algorithm, "__qualname__", "own"),
+        algorithm_name(algorithm),
         not isinstance(algorithm, str),
         sizes,
         stand_in.thresholds,
         stand_in.initial,
-        as_seeds([seed])[0],
+        _seed(seed),
         stand_in.rewards if known else None,
         stand_in.constraint_rewards if known else None,
-        None if successors is None else _listed(successors, sizes),
+        None if successors is None else _listed(successors, sizes, stationary),
         bool(stationary),
         profile,
         hyperparameters(regularization=regularization, num_episodes=_FOREVER, **chosen),
@@ -171,7 +188,8 @@ def _profile(
             "optimism 'theory' needs a number of episodes; give "
             "cmdpax.Optimism.theory(num_episodes)."
         )
-    profile = as_optimism(optimism or ("empirical" if given else "live"), _FOREVER)
+    usual = "empirical" if given else "live"
+    profile = as_optimism(usual if optimism is None else optimism, _FOREVER)
     if profile.rewards == "known" and not given:
         raise ParameterError(
             "this optimism takes the rewards as known; give rewards and constraint_rewards, or "
@@ -206,7 +224,8 @@ def _require_in_range(model: CMDP, units: Units) -> None:
     named += [(f"constraint_rewards[{i}]", u) for i, u in enumerate(model.constraint_rewards)]
     for index, (name, signal) in enumerate(named):
         low, high = float(signal.min()), float(signal.max())
-        if low < units.low[index] or high > units.high[index]:
+        room = ROUNDING * units.scale[index]
+        if low < units.low[index] - room or high > units.high[index] + room:
             which = f"constraint_ranges[{index - 1}]" if index else "reward_range"
             raise ParameterError(
                 f"{name} lies in [{low:g}, {high:g}], {which} is "
@@ -214,7 +233,7 @@ def _require_in_range(model: CMDP, units: Units) -> None:
             )
 
 
-def _listed(successors: Any, sizes: Sizes) -> np.ndarray:
+def _listed(successors: Any, sizes: Sizes, stationary: bool) -> np.ndarray:
     """The states that may follow, -1 for unused slots."""
     _, horizon, num_states, num_actions = sizes
     if isinstance(successors, Successors):
@@ -227,7 +246,17 @@ def _listed(successors: Any, sizes: Sizes) -> np.ndarray:
             f"successors has shape {lists.shape} of {lists.dtype}, expected integers "
             f"({horizon} or 1, {num_states}, {num_actions}, N), -1 for unused slots."
         )
-    if lists.max() >= num_states or lists.min() < -1 or not (lists >= 0).any(axis=-1).all():
+    if stationary and lists.shape[0] != 1:
+        raise ModelError(
+            f"stationary is true, but successors are listed for {lists.shape[0]} steps; list them "
+            "once (a leading axis of 1), or declare stationary=False."
+        )
+    if (
+        not lists.size
+        or lists.max() >= num_states
+        or lists.min() < -1
+        or not (lists >= 0).any(axis=-1).all()
+    ):
         raise ModelError(
             f"successors must be states 0 … {num_states - 1} or -1, at least one state for every "
             "pair of a state and an action."
@@ -237,12 +266,46 @@ def _listed(successors: Any, sizes: Sizes) -> np.ndarray:
 
 def _names(given: Sequence[str] | None, num_constraints: int) -> tuple[str, ...]:
     names = [f"constraint {i}" for i in range(num_constraints)] if given is None else list(given)
-    if len(names) != num_constraints or len(set(names)) < len(names):
+    words = not isinstance(given, str) and all(isinstance(name, str) for name in names)
+    if not words or len(names) != num_constraints or len(set(names)) < len(names):
         raise ParameterError(
-            f"names is {given!r}, it must have {num_constraints} different ones, one for each "
+            f"names is {given!r}, it must be {num_constraints} different words, one for each "
             "threshold."
         )
-    return tuple(str(name) for name in names)
+    return tuple(names)
+
+
+def algorithm_name(algorithm: Algorithm) -> str:
+    """The registered name or the address, or the name of the user's own factory."""
+    return algorithm if isinstance(algorithm, str) else getattr(algorithm, "__qualname__", "own")
+
+
+def _thresholds(given: Any) -> np.ndarray:
+    try:
+        return _real(given)
+    except (TypeError, ValueError, OverflowError):
+        raise ParameterError(
+            f"thresholds is {given!r}, it must be a list of numbers, one for each constraint."
+        ) from None
+
+
+def _real(given: Any) -> np.ndarray:
+    """Real numbers as an array with one axis; words are none, even if they can be read as such."""
+    array = np.atleast_1d(np.asarray(given))
+    if array.dtype.kind == "O":  # integers of any size, decimals, fractions
+        array = np.array([float(entry) for entry in array.ravel()]).reshape(array.shape)
+    if array.dtype.kind not in "biuf":
+        raise TypeError
+    return array.astype(float)
+
+
+def _seed(given: Any) -> int:
+    try:
+        return as_seeds([given])[0]
+    except ParameterError:
+        raise ParameterError(
+            f"seed is {given!r}, it must be a whole number from 0 to 2^32 - 1."
+        ) from None
 
 
 def require_index(what: str, given: Any, size: int, of: str) -> int:

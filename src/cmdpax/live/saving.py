@@ -8,6 +8,7 @@ the learner.
 
 import json
 import os
+import threading
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,11 +19,12 @@ import numpy as np
 from cmdpax import version
 from cmdpax.errors import CmdpaxError, FileError
 from cmdpax.files import read_npz, remove_left_behind, write_atomically
-from cmdpax.live.accounts import AgentAccount, Tally
+from cmdpax.live.accounts import RECENT, AgentAccount, Tally
 from cmdpax.live.declaration import Declaration
 from cmdpax.live.episode import OpenEpisode
 
 FORMAT = 1
+_SAVING = threading.Lock()  # or one thread would remove what another is writing
 _COUNTED = ("episodes", "steps", "cut_short")
 _TALLIED = ("mean", "squares", "missed", "recent")
 
@@ -53,9 +55,10 @@ def save(path: Path, saved: Saved) -> None:
     entries |= {f"tally_{name}": getattr(tally, name) for name in _TALLIED}
     entries |= episode.to_entries(1 + declared.sizes.num_constraints)
     entries |= {f"leaf_{index}": leaf for index, leaf in enumerate(leaves)}
-    text = np.array(json.dumps(content))
-    remove_left_behind(path)
-    write_atomically(path, lambda file: np.savez(file, agent=text, **entries))
+    text = np.array(json.dumps(content, default=lambda number: number.item()))  # NumPy's numbers
+    with _SAVING:
+        remove_left_behind(path)
+        write_atomically(path, lambda file: np.savez(file, agent=text, **entries))
 
 
 def read(path: Path) -> Saved:
@@ -71,15 +74,48 @@ def read(path: Path) -> Saved:
             for name, entry in entries.items()
             if name.startswith("declared_")
         }
-        return Saved(
+        saved = Saved(
             Declaration.from_entries(head["declaration"], arrays),
             Tally(*(entries[f"tally_{name}"] for name in _TALLIED), **head["tally"]),
             OpenEpisode.from_entries(entries),
             [entries[f"leaf_{index}"] for index in range(head["leaves"])],
             AgentAccount.from_dict(head["account"]),
         )
+        if not _is_consistent(saved):
+            raise ValueError("its parts do not fit together")
+        return saved
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, CmdpaxError):
         raise _damaged(path) from None
+
+
+def _is_consistent(saved: Saved) -> bool:
+    """Whether the parts of a file are of one agent."""
+    declared, tally, episode, _, account = saved
+    count, horizon, num_states, num_actions = declared.sizes
+    observed = np.reshape(episode.observed, (-1, 1 + count))
+    shapes = [
+        (declared.initial, (num_states,)),
+        (tally.recent, (min(tally.episodes, RECENT), 1 + 2 * count)),
+        (observed, (episode.steps, 1 + count)),
+        *((array, (count,)) for array in (declared.thresholds, tally.missed)),
+        *((array, (1 + count,)) for array in (tally.mean, tally.squares, *declared.units)),
+    ]
+    tables = [array for array in (declared.rewards, declared.successors) if array is not None]
+    if declared.constraint_rewards is not None:
+        tables += list(declared.constraint_rewards)
+        shapes.append((declared.constraint_rewards[:, 0, 0, 0], (count,)))
+    given = () if episode.action is None else (episode.action,)
+    return (
+        all(array.shape == shape for array, shape in shapes)
+        and all(len(table) in (1, horizon) for table in tables)
+        and all(table.shape[1:3] == (num_states, num_actions) for table in tables)
+        and all(0 <= state < num_states for state in episode.states)
+        and all(0 <= action < num_actions for action in (*episode.actions, *given))
+        and len(episode.states) == (episode.steps + 1 if episode.states else 0)
+        and episode.steps <= horizon
+        and len(declared.names) == len(account) == count
+        and account.episodes == tally.episodes
+    )
 
 
 def restore(path: Path, leaves: list[np.ndarray], first: Any) -> Any:

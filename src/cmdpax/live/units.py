@@ -13,7 +13,8 @@ import numpy as np
 from cmdpax.errors import ParameterError, nearest_name
 
 SENSES = ("at least", "at most")
-_ROUNDING = 1e-9  # of a range: how far beyond it a number may be, and is moved to its end
+ROUNDING = 1e-9
+"""Of a range: how far beyond it a number may be, and is then moved to its end."""
 
 
 class Units(NamedTuple):
@@ -48,7 +49,7 @@ class Units(NamedTuple):
         """Refuse a threshold that no episode can meet, whatever happens in it."""
         inside = self.thresholds_inward(thresholds, horizon)
         for index, name in enumerate(names):
-            if inside[index] > horizon * (1 + _ROUNDING):
+            if inside[index] > horizon * (1 + ROUNDING):
                 low, high = horizon * self.low[1 + index], horizon * self.high[1 + index]
                 raise ParameterError(
                     f"the threshold of {name} is {self.senses[index]} {thresholds[index]:g}, but "
@@ -69,11 +70,11 @@ class Units(NamedTuple):
     def misses(self, returns: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
         """Which constraints' returns are on the wrong side of their thresholds."""
         slack = np.where(self.at_most[1:], thresholds - returns, returns - thresholds)
-        return slack < -_ROUNDING * self.scale[1:]
+        return slack < -ROUNDING * self.scale[1:]
 
     def require_inside(self, signals: np.ndarray, names: Sequence[str]) -> None:
         """Refuse signals, `[J]`, that are no numbers or outside their ranges."""
-        room = _ROUNDING * self.scale
+        room = ROUNDING * self.scale
         inside = (signals >= self.low - room) & (signals <= self.high + room)  # false for NaN
         if inside.all():
             return
@@ -96,7 +97,9 @@ def declare_units(
     """The units as the user declares them: one entry for all constraints, or one for each."""
     ranges = [_range("reward_range", reward_range)]
     ranges += _constraint_ranges(constraint_ranges, num_constraints)
-    chosen = [senses] * num_constraints if isinstance(senses, str) else list(senses)
+    chosen = [senses] * num_constraints if isinstance(senses, str) else senses
+    if not isinstance(chosen, Sequence | np.ndarray):
+        raise ParameterError(f"senses is {senses!r}; {nearest_name(str(senses), SENSES)}.")
     if len(chosen) != num_constraints:
         raise ParameterError(
             f"senses has {len(chosen)} entries, there are {num_constraints} thresholds; give one "
@@ -110,13 +113,13 @@ def declare_units(
 
 
 def _constraint_ranges(given: Any, num_constraints: int) -> list[tuple[float, float]]:
-    shape = np.shape(given)
-    if shape == (2,):
+    listed = isinstance(given, Sequence | np.ndarray) and not isinstance(given, str)
+    if listed and len(given) == 2 and all(np.ndim(end) == 0 for end in given):
         return [_range("constraint_ranges", given)] * num_constraints
-    if len(given) != num_constraints:
+    if not listed or len(given) != num_constraints:
         raise ParameterError(
-            f"constraint_ranges has {len(given)} entries, there are {num_constraints} thresholds; "
-            "give one pair (low, high) for all, or one for each."
+            f"constraint_ranges is {given!r}, there are {num_constraints} thresholds; give one "
+            "pair (low, high) for all, or one for each."
         )
     return [_range(f"constraint_ranges[{i}]", pair) for i, pair in enumerate(given)]
 
@@ -126,7 +129,9 @@ def _range(name: str, given: Any) -> tuple[float, float]:
         low, high = (float(end) for end in given)
     except (TypeError, ValueError):
         low, high = np.nan, np.nan
-    if not (np.isfinite([low, high]).all() and low < high):
+    with np.errstate(all="ignore"):
+        usable = low < high and np.isfinite([high - low, np.divide(1.0, high - low)]).all()
+    if not usable:
         raise ParameterError(
             f"{name} is {given!r}, it must be two numbers (low, high), low below high."
         )

@@ -1,0 +1,283 @@
+"""The account: what was observed and what is believed, against SciPy on the episodes' returns."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import cmdpax
+from cmdpax.intervals import Interval
+from cmdpax.live.accounts import RECENT
+from live_cases import draw_episodes, log_of, make, play, replay_calls
+
+MANY = RECENT + 37
+USER: dict[str, Any] = {
+    "reward_range": (-5, 15),
+    "constraint_ranges": [(0, 20), (-1, 3)],
+    "senses": ["at most", "at least"],
+    "thresholds": [25.0, 4.5],
+    "names": ["energy", "comfort"],
+}
+
+
+@pytest.fixture(scope="module")
+def long_run() -> tuple[cmdpax.Agent, np.ndarray]:
+    """More episodes than are recent, and their returns, `[K, J]`."""
+    agent = make(**USER)
+    episodes = draw_episodes(agent, MANY)
+    agent.feed(log_of(agent, episodes))
+    returns = [[sum(rewards), *map(sum, signals)] for _, _, rewards, signals in episodes]
+    return agent, np.array(returns)
+
+
+def assert_student(found: Interval, returns: np.ndarray) -> None:
+    """The mean of all of them, and its 95 % interval."""
+    assert found.size == len(returns)
+    np.testing.assert_allclose(found.mean, returns.mean(), rtol=1e-11)
+    expected = scipy.stats.t.interval(
+        0.95, len(returns) - 1, loc=returns.mean(), scale=scipy.stats.sem(returns)
+    )
+    np.testing.assert_allclose([found.low, found.high], expected, rtol=1e-10)
+
+
+class TestObserved:
+    def test_all_and_recent_episodes(self, long_run):
+        agent, returns = long_run
+        account = agent.account
+        assert RECENT == 200
+        signals = [account.objective, *account]
+        for one, column in zip(signals, returns.T, strict=True):
+            assert_student(one.observed, column)
+            assert_student(one.recent, column[-200:])
+        assert account.episodes == MANY
+        assert [one.episodes for one in account] == [MANY, MANY]
+
+    def test_missed_ones(self, long_run):
+        agent, returns = long_run
+        assert agent.account[0].missed == (returns[:, 1] > 25.0).sum() > 0
+        assert agent.account[1].missed == (returns[:, 2] < 4.5).sum() > 0
+        assert all(type(one.missed) is int for one in agent.account)
+
+    def test_the_last_episodes_themselves(self, long_run):
+        agent, returns = long_run
+        recent = agent.recent
+        np.testing.assert_allclose(recent["rewards"], returns[-200:, 0], rtol=1e-12)
+        np.testing.assert_allclose(recent["constraint_returns"], returns[-200:, 1:], rtol=1e-12)
+        assert recent["multipliers"].shape == (200, 2)
+
+    @pytest.mark.parametrize("count", [2, 199, 200, 201])
+    def test_around_the_number_of_recent_ones(self, count: int):
+        agent = make(**USER)
+        episodes = draw_episodes(agent, count)
+        agent.feed(log_of(agent, episodes))
+        rewards = np.array([sum(rewards) for _, _, rewards, _ in episodes])
+        assert_student(agent.account.objective.recent, rewards[-200:])
+        assert_student(agent.account.objective.observed, rewards)
+
+    def test_multipliers_are_those_that_were_played(self):
+        agent, played = make(step_size=0.5), []
+        for _ in range(12):
+            played.append(agent.multipliers)
+            play(agent, agent.num_episodes + 1)
+        np.testing.assert_array_equal(agent.recent["multipliers"], played)
+        assert np.max(played) > 0
+        assert played[-1].tolist() != agent.multipliers.tolist()
+
+    def test_large_numbers_keep_their_spread(self):
+        """Sums of squares would lose it: returns of 3e9 that vary by a few."""
+        agent = make(constraint_ranges=(1e9, 1e9 + 1), thresholds=[3e9, 3e9])
+        episodes = draw_episodes(agent, 60, cut=False)
+        agent.feed(log_of(agent, episodes))
+        returns = np.array([sum(signals[0]) for *_, signals in episodes])
+        found = agent.account[0].observed
+        half = scipy.stats.sem(returns) * scipy.stats.t.ppf(0.975, 59)
+        np.testing.assert_allclose(found.half, half, rtol=1e-6)
+
+    def test_none_and_one(self):
+        agent = make()
+        for one in (agent.account.objective, *agent.account):
+            assert np.isnan(one.observed.mean)
+            assert np.isnan(one.recent.mean)
+            assert one.observed[1:] == one.recent[1:] == (np.inf, 0)
+        assert {one.verdict for one in agent.account} == {"open"}
+        replay_calls(agent, draw_episodes(agent, 1))
+        for one in agent.account:
+            assert one.observed[1:] == one.recent[1:] == (np.inf, 1)
+            assert one.verdict == "open"
+            assert one.observed.mean == one.recent.mean > 0
+
+    def test_what_is_given_is_the_users_own(self):
+        agent = play(make(), 3)
+        before = agent.account.objective
+        agent.recent["rewards"][:] = 99
+        agent.policy[:] = 99
+        agent.multipliers[:] = 99
+        agent.visits[:] = 99
+        agent.learner_state.statistics.visits[:] = 99
+        assert agent.account.objective == before
+
+    def test_arrays_are_the_users_own(self):
+        agent, other = play(make(), 3), play(make(), 3)
+        for array in (agent.policy, agent.multipliers, agent.visits):
+            array[:] = 99
+        agent.learner_state.statistics.visits[:] = 99
+        np.testing.assert_array_equal(agent.policy, other.policy)
+        np.testing.assert_array_equal(agent.multipliers, other.multipliers)
+        np.testing.assert_array_equal(agent.visits, other.visits)
+
+
+def constraint(sense: str, mean: float, half: float, threshold: float = 1.0) -> Any:
+    interval = Interval(mean, half, 10)
+    return cmdpax.ConstraintAccount("c", sense, threshold, 0.0, interval, interval, 0, 10, 0.0, 0.0)
+
+
+class TestVerdict:
+    @pytest.mark.parametrize(
+        ("mean", "half", "at_least"),
+        [
+            (1.5, 0.4, "met"),
+            (1.5, 0.5, "met"),  # the threshold is the end of the interval
+            (1.5, 0.6, "open"),
+            (0.5, 0.4, "missed"),
+            (0.5, 0.6, "open"),
+            (1.0, 0.1, "open"),
+            (1.5, np.inf, "open"),
+            (np.nan, np.inf, "open"),
+        ],
+    )
+    def test_of_intervals(self, mean: float, half: float, at_least: str):
+        assert constraint("at least", mean, half).verdict == at_least
+        mirrored = {"met": "missed", "missed": "met", "open": "open"}[at_least]
+        assert constraint("at most", mean, half).verdict == mirrored
+
+    def test_on_the_threshold_without_any_spread(self):
+        assert constraint("at least", 1.0, 0.0).verdict == "met"
+        assert constraint("at most", 1.0, 0.0).verdict == "met"
+
+    def test_the_recent_ones_decide(self):
+        old, new = Interval(2.0, 0.1, 500), Interval(0.5, 0.1, 200)
+        account = constraint("at least", 1.0, 0.1)._replace(observed=old, recent=new)
+        assert account.verdict == "missed"
+
+    def test_rounding_misses_nothing(self):
+        agent = make(thresholds=[0.3, 3.0], senses="at most")
+        for _ in range(3):
+            agent.start(0)
+            for _ in range(3):
+                agent.act(agent.state)
+                agent.observe(0.5, [0.1, 0.1], 0)
+            agent.end()
+        assert agent.account[0].missed == 0
+        assert agent.account[0].verdict == "met"
+
+
+class TestBelieved:
+    def test_names_thresholds_and_senses_are_as_declared(self, long_run):
+        agent, _ = long_run
+        first, second = agent.account
+        assert (first.name, first.sense, first.threshold) == ("energy", "at most", 25.0)
+        assert (second.name, second.sense, second.threshold) == ("comfort", "at least", 4.5)
+        assert [one.name for one in make().account] == ["constraint 0", "constraint 1"]
+
+    def test_multipliers_and_prices(self, long_run):
+        agent, _ = long_run
+        account = agent.account
+        assert [one.multiplier for one in account] == agent.multipliers.tolist()
+        assert account[0].price == pytest.approx(agent.multipliers[0] * 20 / 20)
+        assert account[1].price == pytest.approx(agent.multipliers[1] * 20 / 4)
+        assert agent.multipliers.max() > 0
+
+    def test_the_estimate_is_of_the_coming_episode(self):
+        """Of one state and one step, by hand: û is the mean and the bonus, at most 1."""
+        agent = cmdpax.Agent(
+            "regularized-primal-dual",
+            num_states=1,
+            num_actions=1,
+            horizon=1,
+            thresholds=[0.5],
+            initial=0,
+            optimism=cmdpax.Optimism.live(0.1),
+        )
+        assert agent.account[0].optimistic == 1.0
+        for count, signal in enumerate((0.25, 0.75, 0.5), start=1):
+            agent.start(0)
+            agent.act(0)
+            agent.observe(0.5, signal, 0)
+            agent.end()
+            mean = agent.account[0].observed.mean
+            assert agent.account[0].optimistic == pytest.approx(mean + 0.1 / np.sqrt(count))
+
+    def test_it_stays_while_the_episode_is_open(self):
+        agent = play(make(), 3)
+        before = agent.account
+        agent.start(0)
+        assert agent.account == before
+        agent.act(0)
+        agent.observe(1.0, [1.0, 1.0], 1)
+        assert agent.account == before
+        agent.end()
+        assert agent.account != before
+
+
+class TestShape:
+    def test_iterating_and_indexing(self, long_run):
+        account = long_run[0].account
+        assert len(account) == 2
+        assert list(account) == [account[0], account[1]] == list(account.constraints)
+        assert account[-1] is account.constraints[1]
+        with pytest.raises(IndexError):
+            account[2]
+
+    def test_through_json(self, long_run):
+        account = long_run[0].account
+        text = json.dumps(account.to_dict())
+        assert cmdpax.AgentAccount.from_dict(json.loads(text)) == account
+        assert cmdpax.AgentAccount.from_dict(account.to_dict()) == account
+        assert [one.verdict for one in cmdpax.AgentAccount.from_dict(json.loads(text))] == [
+            one.verdict for one in account
+        ]
+
+    @pytest.mark.parametrize("count", [0, 1])
+    def test_through_json_before_there_is_an_interval(self, count: int):
+        agent = make()
+        replay_calls(agent, draw_episodes(agent, count))
+        again = cmdpax.AgentAccount.from_dict(json.loads(json.dumps(agent.account.to_dict())))
+        assert str(again.to_dict()) == str(agent.account.to_dict())
+
+    def test_as_text(self, long_run):
+        account = long_run[0].account
+        first, *others = str(account).splitlines()
+        assert first == f"{MANY} episodes, reward {account.objective.observed}"
+        for one, line in zip(account, others, strict=True):
+            assert line.startswith(f"{one.name}: {one.observed}, {one.sense} {one.threshold:g}")
+            assert f"200: {one.recent}" in line
+            assert line.endswith(f"({one.verdict})")
+        first, *others = str(make().account).splitlines()
+        assert first == "0 episodes, reward not defined"
+        assert others[0].startswith("constraint 0: not defined, at least 2.4")
+        assert str(play(make(), 1).account).startswith("1 episode, reward ")
+
+    def test_plain_numbers(self, long_run):
+        """No NumPy scalars: what is shown and stored looks the same everywhere."""
+        account = long_run[0].account
+        for one in account:
+            for entry in (one.threshold, one.optimistic, one.multiplier, one.price):
+                assert type(entry) is float
+            assert [type(entry) for entry in one.observed] == [float, float, int]
+        assert {type(entry) for entry in (account.episodes, account.steps, account.cut_short)} == {
+            int
+        }
+
+    def test_without_constraints(self):
+        agent = make(thresholds=())
+        replay_calls(agent, draw_episodes(agent, 3))
+        assert list(agent.account) == []
+        assert agent.multipliers.shape == (0,)
+        assert agent.recent["constraint_returns"].shape == (3, 0)
+        assert agent.account.objective.observed.size == 3
+        agent.start(0)
+        agent.act(0)
+        agent.observe(0.5, None, 1)
+        assert agent.end().constraint_returns.shape == (0,)

@@ -274,7 +274,7 @@ def test_an_archive_of_other_files_is_not_a_model(tmp_path: Path) -> None:
     path = tmp_path / "model.npz"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("readme.txt", "hello")
-    with pytest.raises(cmdpax.FileError, match="is not a readable .npz file"):
+    with pytest.raises(cmdpax.FileError, match="is not a readable"):
         cmdpax.load(path)
     with zipfile.ZipFile(path, "w") as archive:
         for name in entries(ring()):

@@ -88,12 +88,12 @@ def estimate(
             'storage="successors" cannot hold unvisited="uniform", whose rows have all states; '
             'choose unvisited="absorbing" or storage="dense".'
         )
-    log = _read(log)
+    log = read_log(log)
     played = log.actions != -1
-    _check_played(played)
+    check_played(played)
     sizes = (
-        _check_indices("states", log.states, _reached(played), num_states),
-        _check_indices("actions", log.actions, played, num_actions),
+        check_indices("states", log.states, reached(played), num_states),
+        check_indices("actions", log.actions, played, num_actions),
     )
     steps = _steps(log, played, stationary)
     bounds = _bounds(thresholds, limits, len(steps.signals) - 1)
@@ -114,7 +114,7 @@ def estimate(
 # ------------------------------------------------------------------------------------------ the log
 
 
-def _read(log: Any) -> Log:
+def read_log(log: Any) -> Log:
     """The four arrays, of shapes that fit; indices are integers, observations are floats."""
     for name in Log._fields:
         if not hasattr(log, name):
@@ -157,7 +157,8 @@ def _check_shapes(arrays: dict[str, np.ndarray], lead: list[int], horizon: int) 
             )
 
 
-def _check_played(played: np.ndarray) -> None:
+def check_played(played: np.ndarray) -> None:
+    """Steps that did not happen come last, and some step happened."""
     if not played.any():
         raise ModelError("the log has no step: every action is -1.")
     resumed = played[..., 1:] & ~played[..., :-1]
@@ -169,12 +170,12 @@ def _check_played(played: np.ndarray) -> None:
         )
 
 
-def _reached(played: np.ndarray) -> np.ndarray:
+def reached(played: np.ndarray) -> np.ndarray:
     """Which states were reached: the first of an episode that has a step, and each next one."""
     return np.concatenate([played[..., :1], played], axis=-1)
 
 
-def _check_indices(name: str, indices: np.ndarray, read: np.ndarray, size: int | None) -> int:
+def check_indices(name: str, indices: np.ndarray, read: np.ndarray, size: int | None) -> int:
     """Check the indices that are read; returns their number, by default the largest plus 1."""
     if size is None:
         size = max(1, int(indices[read].max()) + 1)

@@ -139,5 +139,5 @@ def test_arguments_in_the_wrong_order_and_a_reset_of_another_kind() -> None:
         interact(make(), Walk({}), 1)
     walk = Walk({})
     walk.reset = lambda seed=None: 0  # type: ignore[method-assign,assignment,return-value]
-    with pytest.raises(cmdpax.ParameterError, match="reset returns 0; it must return an observ"):
+    with pytest.raises(cmdpax.ParameterError, match="reset returns 0; it must return"):
         interact(walk, make(), 1, encoder=CELLS)

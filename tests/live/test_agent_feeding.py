@@ -25,6 +25,8 @@ def change(log: cmdpax.Log, name: str, place: Any, value: Any) -> cmdpax.Log:
     return log._replace(**{name: array})
 
 
+EMPTY: Any = ([0], [], [], [[], []])  # an episode of which no step happened
+
 LOGS: dict[str, tuple[Callable[[cmdpax.Log], Any], str]] = {
     "a reward above": (lambda log: change(log, "rewards", (1, 0), 1.5), "reward is 1.5"),
     "a reward that is none": (lambda log: change(log, "rewards", (1, 0), np.nan), "NaN"),
@@ -32,13 +34,13 @@ LOGS: dict[str, tuple[Callable[[cmdpax.Log], Any], str]] = {
         lambda log: change(log, "constraint_rewards", (1, 1, 0), -2),
         "signal of constraint 1 is -2",
     ),
-    "a state too large": (lambda log: change(log, "states", (1, 1), 3), "states must be whole"),
-    "a negative state": (lambda log: change(log, "states", (1, 1), -1), "states must be whole"),
-    "an action too large": (lambda log: change(log, "actions", (1, 0), 2), "actions must be whole"),
-    "an action below -1": (lambda log: change(log, "actions", (1, 0), -2), "actions must be"),
-    "a hole": (lambda log: change(log, "actions", (0, 1), -1), "after one that did not happen"),
+    "a state too large": (lambda log: change(log, "states", (1, 1), 3), "states[1, 1] is 3"),
+    "a negative state": (lambda log: change(log, "states", (1, 1), -1), "states[1, 1] is -1"),
+    "an action too large": (lambda log: change(log, "actions", (1, 0), 2), "actions[1, 0] is 2"),
+    "an action below -1": (lambda log: change(log, "actions", (1, 0), -2), "actions[1, 0] is -2"),
+    "a hole": (lambda log: change(log, "actions", (0, 1), -1), "the episode goes on after it"),
     "another start": (lambda log: change(log, "states", (1, 0), 2), "begins in state 2"),
-    "floats": (lambda log: log._replace(actions=log.actions * 1.0), "actions must be whole"),
+    "floats": (lambda log: log._replace(actions=log.actions * 1.0), "actions must be integers"),
     "fewer steps": (lambda log: cmdpax.Log(*(a[..., :2] for a in log)), "states has shape"),
     "several runs": (lambda log: cmdpax.Log(*(array[None] for array in log)), "log.run(0)"),
     "fewer rewards": (lambda log: log._replace(rewards=log.rewards[:1]), "rewards has shape"),
@@ -47,7 +49,7 @@ LOGS: dict[str, tuple[Callable[[cmdpax.Log], Any], str]] = {
         "constraint_rewards has shape",
     ),
     "something else": (lambda log: log.states, "ndarray without states"),
-    "no axes": (lambda log: log._replace(actions=np.array(1)), "for 0 episodes"),
+    "no axes": (lambda log: log._replace(actions=np.array(1)), "at least one episode"),
 }
 
 
@@ -68,10 +70,14 @@ class TestFeeding:
         assert_refused(agent, lambda agent: agent.feed(log), cmdpax.ParameterError, *parts)
 
     def test_no_episodes_and_no_steps(self):
-        agent, other = play(make(), 2), play(make(), 2)
-        agent.feed(log_of(agent, []))
-        agent.feed(log_of(agent, [([0], [], [], [[], []])] * 3))
-        assert_same(agent, other)
+        agent, fed = play(make(), 2), play(make(), 2)
+        for episodes, part in (([], "at least one episode"), ([EMPTY] * 3, "has no step")):
+            log = log_of(agent, episodes)
+            assert_refused(agent, lambda agent, log=log: agent.feed(log), cmdpax.ModelError, part)
+        played = draw_episodes(agent, 2)
+        agent.feed(log_of(agent, [EMPTY, *played, EMPTY]))  # those without a step are left out
+        fed.feed(log_of(fed, played))
+        assert_same(agent, fed)
 
     def test_before_and_after_playing(self):
         episodes = draw_episodes(make(), 5)

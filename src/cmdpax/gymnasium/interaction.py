@@ -124,7 +124,7 @@ def interact(
             report(0, count)
             for index in range(count):
                 episode = player.play(seed if index == 0 else None)
-                played.append(episode)
+                played.append(episode if log else episode.without_steps())
                 keeper.keep()
                 report(index + 1, count)
                 answers = [callback(agent, episode.record) for callback in called]
@@ -144,6 +144,10 @@ class _Played(NamedTuple):
     states: list[int]
     actions: list[int]
     signals: list[np.ndarray]
+
+    def without_steps(self) -> "_Played":
+        """What is kept where nobody asks for the log."""
+        return self._replace(states=[], actions=[], signals=[])
 
 
 class _Player:
@@ -207,16 +211,17 @@ class _Player:
         self._went_on.add(state)
         if terminated and self._stays:
             self._ended.add(following)
-        self._warn_mixed()
+        if not self._warned:
+            self._warn_mixed(state, following)
         return following, float(reward), costs, bool(terminated), bool(truncated)
 
-    def _warn_mixed(self) -> None:
+    def _warn_mixed(self, *states: int) -> None:
         """Staying in a state that others go on from would be counted as if it were played."""
-        mixed = self._ended & self._went_on
-        if mixed and not self._warned:
+        mixed = [state for state in states if state in self._ended and state in self._went_on]
+        if mixed:
             self._warned = True
             warnings.warn(
-                f"episodes terminated in state {min(mixed)} and also went on from it, so that "
+                f"episodes terminated in state {mixed[0]} and also went on from it, so that "
                 "staying there is counted as playing there; make the agent with one state more, "
                 "where terminated episodes stay.",
                 CmdpaxWarning,

@@ -137,12 +137,7 @@ def declare(
     """Check what the user says, and complete it."""
     as_factory(algorithm)
     limits = _thresholds(thresholds)
-    sizes = Sizes(
-        len(limits),
-        require_count("horizon", horizon),
-        require_count("num_states", num_states),
-        require_count("num_actions", num_actions),
-    )
+    sizes = _sizes(len(limits), horizon, num_states, num_actions)
     if not isinstance(stationary, bool | np.bool):
         raise ParameterError(f"stationary is {stationary!r}, it must be true or false.")
     units = declare_units(reward_range, constraint_ranges, senses, len(limits))
@@ -170,6 +165,11 @@ def declare(
         units,
         chosen_names,
     )
+
+
+def _sizes(num_constraints: int, *counts: Any) -> Sizes:
+    named = zip(Sizes._fields[1:], counts, strict=True)
+    return Sizes(num_constraints, *(require_count(name, value) for name, value in named))
 
 
 def _profile(

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import gymnasium
 import numpy as np
+from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 import cmdpax
 from cmdpax.figures import save_figure
-from cmdpax.figures.style import canvas
 from cmdpax.gymnasium import from_env
 
 HORIZON, BUDGETS = 100, (100.0, 3.0, 0.5)
@@ -27,9 +27,9 @@ def main(picture: Path) -> list[tuple[float, float, float]]:
     rows, columns = env.unwrapped.shape
     costs = np.zeros((rows, columns))
     costs[rows - 2, 1:-1] = 1.0  # the row above the cliff
-    figure, axes = canvas(len(BUDGETS), 1, "", (6.4, 2.0))
+    figure = Figure(figsize=(6.4, 6.0), layout="constrained")
     found = []
-    for axis, budget in zip(axes[:, 0], BUDGETS, strict=True):
+    for axis, budget in zip(figure.subplots(len(BUDGETS), 1), BUDGETS, strict=True):
         cmdp = from_env(env, HORIZON, costs=costs.ravel(), limits=budget)
         solution = cmdpax.solve(cmdp)
         spent = HORIZON - cmdpax.evaluate(cmdp, solution.policy).constraint_values[0]

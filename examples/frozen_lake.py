@@ -40,16 +40,16 @@ def main(picture: Path, num_episodes: int = 3000) -> tuple[float, Truth, cmdpax.
     )  # fmt: skip
     seen: list[tuple[int, float, float]] = []
 
-    def compare(agent: cmdpax.Agent, episode: cmdpax.EpisodeRecord) -> None:
-        if episode.episode % 50 == 0:
-            exact = cmdpax.evaluate(cmdp, agent.policy)
-            seen.append((episode.episode, exact.value, HORIZON - exact.constraint_values[0]))
+    def compare(agent: cmdpax.Agent, _: cmdpax.EpisodeRecord) -> None:
+        if agent.num_episodes % 50 == 0:
+            exact = cmdpax.evaluate(cmdp, agent.policy)  # of the coming episode
+            seen.append((agent.episode, exact.value, HORIZON - exact.constraint_values[0]))
 
     found = interact(env, agent, num_episodes, costs=costs, seed=0, callbacks=compare)
     episodes, values, spent = np.array(seen).T
     truth = Truth(episodes, values, spent[:, None])
-    figure = plot_returns(*found[:2], found.account, truth=truth, optimum=optimum, window=200)
-    save_figure(figure, picture)
+    drawn = (found.rewards, found.constraint_returns, found.account)
+    save_figure(plot_returns(*drawn, truth=truth, optimum=optimum, window=200), picture)
     print(f"planned {optimum:.3f}, learned {values[-1]:.3f} with {spent[-1]:.2f} unsafe steps")
     print(found.account)
     return optimum, truth, found.account

@@ -8,7 +8,6 @@ session. Wages and waiting are known, arrivals and service not. On Thursday the 
 """
 
 import sys
-import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -36,7 +35,7 @@ def main(picture: Path) -> cmdpax.Agent:
         constraint_ranges=(0, PLACES - 1), thresholds=LIMIT, senses="at most", seed=1,
         names=["turns of waiting"], regularization=0.01, max_multiplier=10, margin=0.4,
     )  # fmt: skip
-    generator, kept, records = np.random.default_rng(0), Path(tempfile.mkdtemp(), "desk.npz"), []
+    generator, records, kept = np.random.default_rng(0), [], picture.with_suffix(".npz")
     while agent.num_episodes < SESSIONS:
         agent.start(0)
         while agent.expects == "act":
@@ -48,9 +47,10 @@ def main(picture: Path) -> cmdpax.Agent:
                 agent = cmdpax.Agent.load(kept)  # as another process would
                 print(f"restarted in session {agent.episode}, after turn {agent.step}")
         records.append(agent.end())
-    _, _, rewards, returns = (np.array(column) for column in zip(*records, strict=True))
-    marks = {RESTART[0]: "restart"}
-    save_figure(plot_returns(rewards, returns, agent.account, window=48, marks=marks), picture)
+    rewards = [record.reward for record in records]
+    returns = [record.constraint_returns for record in records]
+    figure = plot_returns(rewards, returns, agent.account, marks={RESTART[0]: "restart"}, window=48)
+    save_figure(figure, picture)
     print(agent.account)
     return agent
 

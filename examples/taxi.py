@@ -11,10 +11,10 @@ from pathlib import Path
 
 import gymnasium
 import numpy as np
+from matplotlib.figure import Figure
 
 import cmdpax
 from cmdpax.figures import save_figure
-from cmdpax.figures.style import CONSTRAINT, OBJECTIVE, REFERENCE, canvas
 from cmdpax.gymnasium import from_env
 
 HORIZON, TOLL_COLUMN = 30, 2
@@ -29,18 +29,20 @@ def main(picture: Path) -> cmdpax.Frontier:
     cmdp = from_env(env, HORIZON, costs=tolls, limits=BUDGETS[0])
     found = cmdpax.frontier(cmdp, thresholds=HORIZON - BUDGETS)  # costs at most: rewards at least
     kept, smallest = found.feasible, HORIZON - found.largest_feasible
-    figure, axes = canvas(2, 1, "budget: expected tolls per ride", (6.4, 2.6))
+    figure = Figure(figsize=(6.4, 5.2), layout="constrained")
+    above, below = figure.subplots(2, 1, sharex=True)
     prices = found.multipliers[:, 0]  # constant between kinks of the reward
     for axis, name, heights, colour, style in (
-        (axes[0, 0], "optimal reward", found.value, OBJECTIVE, "default"),
-        (axes[1, 0], "price of a toll, in reward", prices, CONSTRAINT, "steps-mid"),
+        (above, "optimal reward", found.value, "C0", "default"),
+        (below, "price of a toll, in reward", prices, "C1", "steps-mid"),
     ):
         line = {"color": colour, "drawstyle": style, "marker": "o", "markersize": 3}
         axis.plot(BUDGETS[kept], heights[kept], **line)
-        axis.axvspan(0, smallest, color=REFERENCE, alpha=0.15, linewidth=0)
+        axis.axvspan(0, smallest, color="gray", alpha=0.15, linewidth=0)
         axis.text(smallest / 2, heights[kept].mean(), "infeasible", rotation=90, va="center")
         axis.set_xlim(0, BUDGETS[-1])
         axis.set_title(name, loc="left", fontsize=10)
+    below.set_xlabel("budget: expected tolls per ride")
     save_figure(figure, picture)
     for budget in (0.5, 1.0, 2.0):
         value = found.value[np.isclose(BUDGETS, budget)][0]

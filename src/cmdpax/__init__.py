@@ -23,6 +23,7 @@ from cmdpax.errors import (
 from cmdpax.evaluation import Evaluation, evaluate
 from cmdpax.files import load, save
 from cmdpax.history import History, Log
+from cmdpax.intervals import Interval
 from cmdpax.iteration import Iterates, iterate
 from cmdpax.layouts import from_arrays
 from cmdpax.learners import algorithms
@@ -97,6 +98,7 @@ __all__ = [
     "Frontier",
     "History",
     "InfeasibleError",
+    "Interval",
     "Iterates",
     "Log",
     "MissingPackageError",

@@ -78,7 +78,7 @@ def test_the_agent_is_the_one_driven_by_hand_and_the_one_fed_the_log() -> None:
     agent, fed = learner(), learner()
     found = interact(make_env(PAPER), agent, 40, seed=5, log=True)
     assert_same(agent, play_by_hand(make_env(PAPER), learner(), 40, 5))
-    fed.feed(found.log)
+    fed.feed(found.log, own=True)
     assert_same(agent, fed)
     assert agent.num_episodes == 40
 
@@ -299,5 +299,5 @@ def test_without_constraints(told: dict[str, Any]) -> None:
     assert found.rewards.tolist() == [1.5] * 4
     assert len(found.account) == 0
     fed = costly(0)
-    fed.feed(found.log)
+    fed.feed(found.log, own=True)
     assert_same(fed, agent)

@@ -89,7 +89,7 @@ def test_terminated_episodes_stay_without_reward_and_cost() -> None:
     np.testing.assert_array_equal(found.rewards, states[:, -1] == 15)
     assert (found.account.steps, found.account.cut_short) == (1200, 0)
     fed = skater()
-    fed.feed(found.log)
+    fed.feed(found.log, own=True)
     assert_same(fed, agent)
 
 
@@ -120,7 +120,7 @@ def test_ending_with_the_termination_cuts_short() -> None:
     assert agent.visits.sum() == found.steps.sum() == found.account.steps
     assert found.account.cut_short == (found.steps < 20).sum()
     fed = skater()
-    fed.feed(found.log)
+    fed.feed(found.log, own=True)
     assert_same(fed, agent)
     with pytest.raises(cmdpax.ParameterError, match="did you mean 'stay'"):
         interact(lake(), agent, 1, on_termination="sty")
@@ -217,7 +217,7 @@ def test_truncation_before_the_horizon_cuts_short(on_termination: str) -> None:
     assert agent.visits.sum() == found.account.steps == lengths.sum()
     np.testing.assert_array_equal(found.constraint_returns[:, 0], found.steps)
     fed = skater()
-    fed.feed(found.log)
+    fed.feed(found.log, own=True)
     assert_same(fed, agent)
 
 

@@ -141,3 +141,37 @@ def test_arguments_in_the_wrong_order_and_a_reset_of_another_kind() -> None:
     walk.reset = lambda seed=None: 0  # type: ignore[method-assign,assignment,return-value]
     with pytest.raises(cmdpax.ParameterError, match="reset returns 0; it must return"):
         interact(walk, make(), 1, encoder=CELLS)
+
+
+def test_after_the_end_there_are_no_constraint_rewards_either() -> None:
+    """An environment that gives them is not paid for ending; one with costs has none to pay."""
+    walk = Walk({"constraint_rewards": [0.5]}, ends=True)
+    found = interact(walk, make(num_states=4), 1, encoder=CELLS)
+    assert found.constraint_returns.tolist() == [[1.0]]
+    found = interact(Walk({"cost": 0.5}, ends=True), make(num_states=4), 1, encoder=CELLS)
+    assert found.constraint_returns.tolist() == [[0.5 * 2 + 4]]
+
+
+def test_costs_beside_constraint_rewards() -> None:
+    mixed = make(thresholds=[3.0, 3.0], senses=["at most", "at least"])
+    info = {"constraint_rewards": [0.1, 0.9], "cost": [0.75, 0.1]}
+    found = interact(Walk(info), mixed, 1, encoder=CELLS)
+    assert found.constraint_returns == pytest.approx(np.array([[4.5, 5.4]]))
+
+
+def test_an_end_state_among_those_of_the_environment() -> None:
+    """A cost for every state of the environment, whose last one is where episodes stay."""
+    agent = make()
+    walk = Walk({}, ends=True)
+    found = interact(walk, agent, 1, encoder=CELLS, end_state=2, costs=[1.0, 0.5, 9.0])
+    assert found.constraint_returns.tolist() == [[0.0 + 0.5 + 4]]
+
+
+def test_a_checkpoint_that_has_learned_more_is_not_overwritten(tmp_path: Any) -> None:
+    path = tmp_path / "a.npz"
+    interact(Walk({"cost": 0.0}), make(), 5, encoder=CELLS, checkpoint=path)
+    with pytest.raises(cmdpax.FileError, match=r"agent of 5 episodes, this one has 0; go on with"):
+        interact(Walk({"cost": 0.0}), make(), 5, encoder=CELLS, checkpoint=path)
+    loaded = cmdpax.Agent.load(path)
+    interact(Walk({"cost": 0.0}), loaded, 2, encoder=CELLS, checkpoint=path)
+    assert cmdpax.Agent.load(path).num_episodes == 7

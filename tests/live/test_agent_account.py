@@ -26,8 +26,8 @@ USER: dict[str, Any] = {
 def long_run() -> tuple[cmdpax.Agent, np.ndarray]:
     """More episodes than are recent, and their returns, `[K, J]`."""
     agent = make(**USER)
-    episodes = draw_episodes(agent, MANY)
-    agent.feed(log_of(agent, episodes))
+    episodes = draw_episodes(agent, MANY, cut=False)
+    agent.feed(log_of(agent, episodes), own=True)
     returns = [[sum(rewards), *map(sum, signals)] for _, _, rewards, signals in episodes]
     return agent, np.array(returns)
 
@@ -70,8 +70,8 @@ class TestObserved:
     @pytest.mark.parametrize("count", [2, 199, 200, 201])
     def test_around_the_number_of_recent_ones(self, count: int):
         agent = make(**USER)
-        episodes = draw_episodes(agent, count)
-        agent.feed(log_of(agent, episodes))
+        episodes = draw_episodes(agent, count, cut=False)
+        agent.feed(log_of(agent, episodes), own=True)
         rewards = np.array([sum(rewards) for _, _, rewards, _ in episodes])
         assert_student(agent.account.objective.recent, rewards[-200:])
         assert_student(agent.account.objective.observed, rewards)
@@ -89,7 +89,7 @@ class TestObserved:
         """Sums of squares would lose it: returns of 3e9 that vary by a few."""
         agent = make(constraint_ranges=(1e9, 1e9 + 1), thresholds=[3e9, 3e9])
         episodes = draw_episodes(agent, 60, cut=False)
-        agent.feed(log_of(agent, episodes))
+        agent.feed(log_of(agent, episodes), own=True)
         returns = np.array([sum(signals[0]) for *_, signals in episodes])
         found = agent.account[0].observed
         half = scipy.stats.sem(returns) * scipy.stats.t.ppf(0.975, 59)
@@ -128,49 +128,70 @@ class TestObserved:
         np.testing.assert_array_equal(agent.visits, other.visits)
 
 
-def constraint(sense: str, mean: float, half: float, threshold: float = 1.0) -> Any:
-    interval = Interval(mean, half, 10)
-    return cmdpax.ConstraintAccount("c", sense, threshold, 0.0, interval, interval, 0, 10, 0.0, 0.0)
+def with_returns(sense: str, returns: Any, threshold: float = 3.0, **cut: Any) -> Any:
+    """The account of one constraint after episodes of three steps with these returns."""
+    agent = make(thresholds=[threshold], senses=sense, constraint_ranges=(0, 4))
+    for value in returns:
+        run_episode(agent, value / 3)
+    for value in cut.get("first_steps", ()):
+        run_episode(agent, value, steps=1)
+    return agent.account[0]
+
+
+def run_episode(agent: cmdpax.Agent, signal: float, steps: int = 3) -> None:
+    agent.start(0)
+    for _ in range(steps):
+        agent.act(agent.state)
+        agent.observe(0.5, [signal], 0)
+    agent.end()
+
+
+SPREAD = np.tile([-0.6, 0.6], 50)  # a half-width of 0.12
 
 
 class TestVerdict:
     @pytest.mark.parametrize(
-        ("mean", "half", "at_least"),
-        [
-            (1.5, 0.4, "met"),
-            (1.5, 0.5, "met"),  # the threshold is the end of the interval
-            (1.5, 0.6, "open"),
-            (0.5, 0.4, "missed"),
-            (0.5, 0.6, "open"),
-            (1.0, 0.1, "open"),
-            (1.5, np.inf, "open"),
-            (np.nan, np.inf, "open"),
-        ],
+        ("mean", "at_least"),
+        [(3.2, "met"), (3.1, "open"), (3.0, "open"), (2.9, "open"), (2.8, "missed")],
     )
-    def test_of_intervals(self, mean: float, half: float, at_least: str):
-        assert constraint("at least", mean, half).verdict == at_least
+    def test_of_intervals(self, mean: float, at_least: str):
+        assert with_returns("at least", mean + SPREAD).verdict == at_least
         mirrored = {"met": "missed", "missed": "met", "open": "open"}[at_least]
-        assert constraint("at most", mean, half).verdict == mirrored
+        assert with_returns("at most", mean + SPREAD).verdict == mirrored
 
-    def test_on_the_threshold_without_any_spread(self):
-        assert constraint("at least", 1.0, 0.0).verdict == "met"
-        assert constraint("at most", 1.0, 0.0).verdict == "met"
+    def test_few_episodes_show_nothing(self):
+        assert with_returns("at least", 6 + SPREAD[:29]).verdict == "open"
+        assert with_returns("at least", 6 + SPREAD[:30]).verdict == "met"
+
+    def test_equal_returns_are_no_certainty(self):
+        """The rule of three: of 100 episodes without a cost, 3 % might yet have the largest."""
+        assert with_returns("at most", np.zeros(100), threshold=0.3).verdict == "open"
+        assert with_returns("at most", np.zeros(100), threshold=0.37).verdict == "met"
+        assert with_returns("at least", np.full(100, 12.0), threshold=11.7).verdict == "open"
+        assert with_returns("at least", np.full(100, 12.0), threshold=11.6).verdict == "met"
 
     def test_the_recent_ones_decide(self):
-        old, new = Interval(2.0, 0.1, 500), Interval(0.5, 0.1, 200)
-        account = constraint("at least", 1.0, 0.1)._replace(observed=old, recent=new)
-        assert account.verdict == "missed"
+        account = with_returns("at least", np.concatenate([np.tile(8.0 + SPREAD, 5), 1 + SPREAD]))
+        assert account.observed.low > 3
+        assert account.recent.mean == pytest.approx(4.5)
+        late = with_returns("at least", np.concatenate([11.0 + SPREAD, np.tile(1 + SPREAD, 2)]))
+        assert (late.observed.low > 3, late.verdict) == (True, "missed")
+
+    def test_what_is_missing_may_have_been_the_worst_or_the_best(self):
+        """Twenty episodes that ended after a cost of 0 might have cost 8 more."""
+        whole = with_returns("at most", 2 + SPREAD)
+        cut = with_returns("at most", 2 + SPREAD, first_steps=[0.0] * 20)
+        assert (whole.verdict, cut.verdict) == ("met", "open")
+        assert cut.recent == whole.recent
+        assert (cut.observed.size, cut.episodes) == (100, 120)
+        missed = with_returns("at most", 5 + SPREAD, first_steps=[4.0] * 20)
+        assert missed.verdict == "missed"
+        assert missed.missed == 100 + 20
 
     def test_rounding_misses_nothing(self):
-        agent = make(thresholds=[0.3, 3.0], senses="at most")
-        for _ in range(3):
-            agent.start(0)
-            for _ in range(3):
-                agent.act(agent.state)
-                agent.observe(0.5, [0.1, 0.1], 0)
-            agent.end()
-        assert agent.account[0].missed == 0
-        assert agent.account[0].verdict == "met"
+        found = with_returns("at most", np.tile([0.3, 0.3 + 2e-16], 20), threshold=0.3)
+        assert found.missed == 0
+        assert found.verdict == "met"
 
 
 class TestBelieved:
@@ -272,7 +293,7 @@ class TestShape:
 
     def test_without_constraints(self):
         agent = make(thresholds=())
-        replay_calls(agent, draw_episodes(agent, 3))
+        replay_calls(agent, draw_episodes(agent, 3, cut=False))
         assert list(agent.account) == []
         assert agent.multipliers.shape == (0,)
         assert agent.recent["constraint_returns"].shape == (3, 0)

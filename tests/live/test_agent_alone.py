@@ -92,10 +92,10 @@ class TestInterrupted:
         with monkeypatch.context() as patch:
             interrupt(patch, "cmdpax.live.agent:look", after=3)
             with pytest.raises(KeyboardInterrupt):
-                agent.feed(log_of(agent, episodes))
+                agent.feed(log_of(agent, episodes), own=True)
         assert agent.num_episodes == 3
-        agent.feed(log_of(agent, episodes[3:]))
-        plain.feed(log_of(plain, episodes))
+        agent.feed(log_of(agent, episodes[3:]), own=True)
+        plain.feed(log_of(plain, episodes), own=True)
         assert_same(agent, plain)
 
     def test_making_one(self, monkeypatch):
@@ -130,7 +130,7 @@ class TestOthers:
         agent = make(**known())
         sizes = [program._cache_size() for program in (begin, follow, look)]
         play(agent, 4)
-        agent.feed(log_of(agent, draw_episodes(agent, 3)))
+        agent.feed(log_of(agent, draw_episodes(agent, 3)), own=True)
         agent.save(tmp_path / "a.npz")
         play(cmdpax.Agent.load(tmp_path / "a.npz"), 9)
         play(make(**known(), seed=8, thresholds=[1.0, 2.0], step_size=0.3, names=["a", "b"]), 2)

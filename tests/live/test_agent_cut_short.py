@@ -105,7 +105,7 @@ def assert_counts_what_happened(algorithm: str, horizon: int, lists: bool, stati
     np.testing.assert_allclose(agent.policy.sum(axis=-1), 1, rtol=0, atol=1e-12)
     assert agent.multipliers.max() > 0
     fed = agent_for(algorithm, horizon, lists, stationary)
-    fed.feed(log_of(fed, episodes))
+    fed.feed(log_of(fed, episodes), own=True)
     assert all(name.startswith("['tally']") for name in differences(fed, agent))
     expected = reference_after(agent, episodes)
     close = {"rtol": 0, "atol": 1e-9}
@@ -171,7 +171,7 @@ def test_the_second_half_of_a_run_is_the_same_whether_the_first_was_fed_or_playe
     played, fed = (make(stationary=True, successors=LISTS) for _ in range(2))
     episodes = draw_episodes(played, 10)
     play_with_rests(played, episodes[:5])
-    fed.feed(log_of(fed, episodes[:5]))
+    fed.feed(log_of(fed, episodes[:5]), own=True)
     replay_calls(played, episodes[5:])
     replay_calls(fed, episodes[5:])
     assert_same(played, fed)

@@ -31,7 +31,7 @@ Change = Callable[[dict[str, Any], dict[str, Any]], Any]
 def agent() -> cmdpax.Agent:
     """Rewards known, many episodes counted, one open with an action given."""
     agent = make(**known())
-    agent.feed(log_of(agent, draw_episodes(agent, 220)))
+    agent.feed(log_of(agent, draw_episodes(agent, 220)), own=True)
     system = System(agent)
     while (agent.step, agent.expects) != (1, "observe"):
         call_next(agent, system)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cmdpax
-from live_cases import ALGORITHM, LISTS, LISTS_BY_STEP, assert_sentence, known, make
+from live_cases import ALGORITHM, LISTS, LISTS_BY_STEP, assert_sentence, known, make, play
 
 STATIONARY = {"rewards": np.zeros((1, 3, 2)), "constraint_rewards": np.zeros((2, 1, 3, 2))}
 REFUSED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
@@ -247,3 +247,23 @@ class TestAccepted:
 
     def test_as_text(self):
         assert repr(make()) == f"Agent('{ALGORITHM}', S=3, A=2, H=3, I=2, episodes=0)"
+
+
+@pytest.mark.parametrize(
+    ("margin", "part"), [(-0.1, "must not be negative"), (5.0, "a threshold is out of reach")]
+)
+def test_margins_that_cannot_be(margin: float, part: str) -> None:
+    with pytest.raises(cmdpax.ParameterError, match=part):
+        make(margin=margin)
+
+
+def test_a_policy_of_no_numbers_is_refused_and_the_agent_is_as_it_was() -> None:
+    agent = make("vanilla-primal-dual", step_size=1e308)
+    with pytest.raises(cmdpax.ParameterError, match="no numbers"):
+        play(agent, 5)
+    before = (agent.step, agent.num_episodes, agent.visits.tolist())
+    assert agent.expects == "end" or agent.step > 0
+    with pytest.raises(cmdpax.ParameterError, match="no numbers"):
+        agent.end()
+    assert (agent.step, agent.num_episodes, agent.visits.tolist()) == before
+    assert np.isfinite(agent.policy).all()

@@ -61,29 +61,49 @@ class TestFeeding:
         agent = play(make(), 2)
         log = changed(log_of(agent, draw_episodes(agent, 2)))
         refused = (cmdpax.ModelError, cmdpax.ParameterError)
-        assert_refused(agent, lambda agent: agent.feed(log), refused, part)
+        assert_refused(agent, lambda agent: agent.feed(log, own=True), refused, part)
 
     def test_a_step_that_the_lists_do_not_have(self):
         agent = make(successors=LISTS_BY_STEP)
         log = log_of(agent, [([0, 1], [0], [0.5], [[0.5], [0.5]]), ([0, 2], [1], [0], [[0], [0]])])
         parts = ("state 2 follows state 0 and action 1 at step 0",)
-        assert_refused(agent, lambda agent: agent.feed(log), cmdpax.ParameterError, *parts)
+        assert_refused(
+            agent, lambda agent: agent.feed(log, own=True), cmdpax.ParameterError, *parts
+        )
 
     def test_no_episodes_and_no_steps(self):
         agent, fed = play(make(), 2), play(make(), 2)
         for episodes, part in (([], "at least one episode"), ([EMPTY] * 3, "has no step")):
             log = log_of(agent, episodes)
-            assert_refused(agent, lambda agent, log=log: agent.feed(log), cmdpax.ModelError, part)
+            assert_refused(
+                agent, lambda agent, log=log: agent.feed(log, own=True), cmdpax.ModelError, part
+            )
         played = draw_episodes(agent, 2)
-        agent.feed(log_of(agent, [EMPTY, *played, EMPTY]))  # those without a step are left out
-        fed.feed(log_of(fed, played))
+        agent.feed(
+            log_of(agent, [EMPTY, *played, EMPTY]), own=True
+        )  # those without a step are left out
+        fed.feed(log_of(fed, played), own=True)
         assert_same(agent, fed)
 
     def test_before_and_after_playing(self):
         episodes = draw_episodes(make(), 5)
         mixed, fed = make(), make()
-        mixed.feed(log_of(mixed, episodes[:2]))
+        mixed.feed(log_of(mixed, episodes[:2]), own=True)
         replay_calls(mixed, episodes[2:4])
-        mixed.feed(log_of(mixed, episodes[4:]))
-        fed.feed(log_of(fed, episodes))
+        mixed.feed(log_of(mixed, episodes[4:]), own=True)
+        fed.feed(log_of(fed, episodes), own=True)
         assert_same(mixed, fed)
+
+    def test_episodes_of_others_are_learned_from_and_not_accounted_for(self):
+        taught, own = make(), make()
+        log = log_of(taught, draw_episodes(taught, 40))
+        taught.feed(log)
+        own.feed(log, own=True)
+        np.testing.assert_array_equal(taught.policy, own.policy)
+        np.testing.assert_array_equal(taught.visits, own.visits)
+        assert (taught.num_episodes, taught.episode) == (40, 41)
+        assert (taught.account.episodes, taught.account.fed) == (0, 40)
+        assert (own.account.episodes, own.account.fed) == (40, 0)
+        assert taught.account[0].observed.size == 0
+        play(taught, 42)
+        assert (taught.account.episodes, taught.account.fed) == (2, 40)

@@ -22,7 +22,7 @@ CALLS: dict[str, Call] = {
     "act": lambda agent: agent.act(0 if agent.state is None else agent.state),
     "observe": lambda agent: agent.observe(0.5, [0.5, 0.25], 1),
     "end": lambda agent: agent.end(),
-    "feed": lambda agent: agent.feed(log_of(agent, draw_episodes(agent, 1))),
+    "feed": lambda agent: agent.feed(log_of(agent, draw_episodes(agent, 1)), own=True),
 }
 STEP = ("act", "observe")
 PHASES: dict[str, tuple[tuple[str, ...], str, set[str]]] = {
@@ -133,5 +133,5 @@ class TestGoingOn:
             episodes.append((states, actions, [0.5] * 3, [[0.25] * 3, [1.0] * 3]))
         assert_counted(agent, episodes)
         fed = make()
-        fed.feed(log_of(fed, episodes))
+        fed.feed(log_of(fed, episodes), own=True)
         assert_same(fed, agent)

@@ -97,9 +97,9 @@ def test_the_same_state_as_in_units_of_one(name: str, told: str) -> None:
     users, unit = known_in(declared) if told == "rewards known" else ({}, {})
     ours = make(**declared, **users, step_size=0.5)
     theirs = make(thresholds=unit_thresholds(declared), **unit, step_size=0.5)
-    episodes = draw_episodes(ours, 20)
+    episodes = draw_episodes(ours, 20, cut=False)
     replay_calls(ours, episodes[:10])
-    ours.feed(log_of(ours, episodes[10:]))
+    ours.feed(log_of(ours, episodes[10:]), own=True)
     replay_calls(theirs, converted(declared, episodes))
     assert_close(ours, theirs, 1e-12)
     assert abs(ours.policy - make(**declared, **users).policy).max() > 1e-3
@@ -206,8 +206,8 @@ def test_sums_and_thresholds_go_together(data: Any, chosen: Units) -> None:
     assert (abs(values - returns) <= tolerance).all()
     assert (abs(chosen.constraint_values(bounds, HORIZON) - limits) <= tolerance).all()
     clear = abs(slack) > 1e-8 * chosen.scale[1:]
-    assert (chosen.misses(returns, limits) == (slack < 0))[clear].all()
-    assert not chosen.misses(limits, limits).any()
+    assert (chosen.misses(returns, limits, 0) == (slack < 0))[clear].all()
+    assert not chosen.misses(limits, limits, 0).any()
 
 
 @given(chosen=units(), multipliers=st.tuples(st.floats(0, 9), st.floats(0, 9)))

@@ -204,4 +204,6 @@ class TestManySteps:
     def test_beyond_what_they_hold_by_feeding(self):
         agent = self.almost_full(0)
         log = log_of(agent, draw_episodes(agent, 1))
-        assert_refused(agent, lambda agent: agent.feed(log), cmdpax.ParameterError, "2^31")
+        assert_refused(
+            agent, lambda agent: agent.feed(log, own=True), cmdpax.ParameterError, "2^31"
+        )

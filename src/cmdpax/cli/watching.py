@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cmdpax.cli.output import print_json, results, table
+from cmdpax.live.accounts import RECENT
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _UNLIMITED = 10_000  # columns, where no terminal has an end
@@ -111,7 +112,9 @@ def _table(account: Any) -> Table:
     rows = (
         row("threshold", "", lambda one: f"{one.sense} {one.threshold:.6g}"),
         row("mean return", objective.observed, lambda one: one.observed),
-        row(f"of the last {objective.recent.size}", objective.recent, lambda one: one.recent),
+        row(
+            f"of the last {min(account.episodes, RECENT)}", objective.recent, lambda one: one.recent
+        ),
         row("these show", "", lambda one: Text(one.verdict, style=_COLOURS[one.verdict])),
         row("episodes that missed", "", lambda one: f"{one.missed:,} of {one.episodes:,}"),
         row("believed (optimistic)", "", lambda one: f"{one.optimistic:.6g}"),

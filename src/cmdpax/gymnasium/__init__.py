@@ -1,7 +1,8 @@
 """CMDPs as Gymnasium environments, and Gymnasium's tables as CMDPs.
 
-`make_env` turns any CMDP into an environment, `SafetyGymnasium` gives it Safety-Gymnasium's step,
-and `from_env` reads the table of a toy-text environment into a CMDP, to be solved exactly.
+`interact` lets a `cmdpax.Agent` decide in an environment, with encoders for observations that are
+no states. `make_env` turns any CMDP into an environment, `SafetyGymnasium` gives it that package's
+step, and `from_env` reads the table of a toy-text environment into a CMDP, to be solved exactly.
 Importing this package registers the built-in families: `gymnasium.make("cmdpax/queue-v0")`.
 
 It needs the extra: `pip install 'cmdpax[gymnasium]'`.
@@ -11,7 +12,9 @@ from cmdpax.errors import MissingPackageError
 
 try:
     import gymnasium as _gymnasium  # noqa: F401
-except ModuleNotFoundError:
+except ModuleNotFoundError as error:
+    if error.name != "gymnasium":
+        raise  # something that gymnasium itself needs
     raise MissingPackageError(
         "cmdpax.gymnasium needs the package gymnasium; run `pip install 'cmdpax[gymnasium]'`."
     ) from None

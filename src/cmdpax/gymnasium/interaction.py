@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cmdpax.arguments import check_choice
-from cmdpax.errors import CmdpaxWarning, ParameterError
+from cmdpax.errors import CmdpaxWarning, FileError, ParameterError
 from cmdpax.gymnasium.encoders import Encoder
 from cmdpax.gymnasium.signals import Signals, Step, require_nothing_allowed, signals_of
 from cmdpax.gymnasium.spaces import Translation, translation_of
 from cmdpax.history import Log
 from cmdpax.hyperparameters import require_count
 from cmdpax.live import Agent, AgentAccount, EpisodeRecord
+from cmdpax.live.saving import read
 
 Callback = Callable[[Agent, EpisodeRecord], Any]
 """Called after every episode; returning True ends the interaction."""
@@ -77,7 +78,7 @@ def interact(
         agent: an agent of the same sizes.
         num_episodes: how many to play, in addition to those that the agent has. An episode that is
             open is ended first, as cut short: an environment cannot go on in the middle of one.
-        costs: where costs come from. None takes the sixth value of a step, `info["costs"]` or
+        costs: where costs come from. None takes that of a step with six values, `info["costs"]` or
             `info["cost"]`; a name is another entry of `info`; a function is called with (state,
             action, next_state); an array `[S]` or `[S, A]` is looked up; a list has one of these
             per constraint. Constraints "at most" take them as they are; those "at least" take
@@ -93,7 +94,8 @@ def interact(
         callbacks: called with (agent, `EpisodeRecord`) after every episode; one that returns True
             ends the interaction.
         progress: show a bar with the account, or call a function with the episodes done and in all.
-        checkpoint: a file to save the agent to, now and then, at the end and when interrupted.
+        checkpoint: a file to save the agent to, now and then, at the end and when interrupted. One
+            that is there is not loaded; an agent that has learned more is not overwritten.
         checkpoint_seconds: how often, at the most; 0 is after every episode.
         log: also return the episodes.
 
@@ -112,9 +114,9 @@ def interact(
     count = require_count("num_episodes", num_episodes)
     check_choice("on_termination", on_termination, ("stay", "end"))
     translation = translation_of(env, agent, encoder, decoder, end_state)
-    source = signals_of(costs, signals, agent, translation.end_state)
+    source = signals_of(costs, signals, agent, translation.num_states)
     player = _Player(env, agent, source, translation, on_termination == "stay")
-    called = [callbacks] if callable(callbacks) else list(callbacks or ())
+    called = _callbacks(callbacks)
     keeper = _Keeper(agent, checkpoint, checkpoint_seconds)
     played: list[_Played] = []
     if agent.expects != "start":
@@ -134,6 +136,13 @@ def interact(
         keeper.keep(now=True)
     _warn_short(played, agent)
     return _interaction(played, agent, log)
+
+
+def _callbacks(given: Any) -> list[Callback]:
+    called = [given] if callable(given) or given is None else given
+    if not isinstance(called, Iterable) or not all(callable(c) or c is None for c in called):
+        raise ParameterError(f"callbacks is {given!r}, it must be a function or a list of them.")
+    return [callback for callback in called if callback is not None]
 
 
 class _Played(NamedTuple):
@@ -157,7 +166,7 @@ class _Player:
         self, env: Any, agent: Agent, source: Signals, translation: Translation, stays: bool
     ) -> None:
         self._env, self._agent, self._source, self._stays = env, agent, source, stays
-        self._encode, self._decode, self._end_state = translation
+        self._encode, self._decode, self._end_state, _ = translation
         self._ended: set[int] = set()
         self._went_on: set[int] = set()
         self._warned = False
@@ -173,8 +182,8 @@ class _Player:
         while agent.expects == "act" and not over:
             action = agent.act(states[-1])
             if terminated:
-                require_nothing_allowed(agent, self._source.nothing)
-                state, reward, costs = states[-1], 0.0, self._source.nothing
+                state, reward, costs = states[-1], 0.0, self._source.nothing()
+                require_nothing_allowed(agent, costs)
             else:
                 state, reward, costs, terminated, truncated = self._step(states[-1], action)
                 steps += 1
@@ -233,13 +242,14 @@ class _Keeper:
     """Saves an agent now and then."""
 
     def __init__(self, agent: Agent, path: str | Path | None, seconds: float) -> None:
-        if isinstance(seconds, bool | str) or not seconds >= 0:
+        if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not seconds >= 0:
             raise ParameterError(
                 f"checkpoint_seconds is {seconds!r}, it must be a number of seconds, 0 or more."
             )
         self._agent, self._path, self._seconds = agent, path, seconds
         self._saved = time.monotonic()
         if path is not None:
+            _require_older(Path(path), agent)
             agent.save(path)  # a path that cannot be written to is refused before any episode
 
     def keep(self, *, now: bool = False) -> None:
@@ -247,6 +257,18 @@ class _Keeper:
             return
         self._agent.save(self._path)
         self._saved = time.monotonic()
+
+
+def _require_older(path: Path, agent: Agent) -> None:
+    """Refuse to write over what has learned more: somebody forgot to load it."""
+    if not path.exists():
+        return
+    learned = read(path).tally.learned
+    if learned > agent.num_episodes:
+        raise FileError(
+            f"{path} has an agent of {learned} episodes, this one has {agent.num_episodes}; go on "
+            "with cmdpax.Agent.load, or give another file."
+        )
 
 
 def _warn_short(played: list[_Played], agent: Agent) -> None:

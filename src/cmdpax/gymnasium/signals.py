@@ -28,10 +28,10 @@ class Signals(NamedTuple):
     """What turns a step into the signals that an agent expects."""
 
     read: Callable[[Step], np.ndarray]  # [I]
-    nothing: np.ndarray  # [I], of a step after an episode has terminated
+    nothing: Callable[[], np.ndarray]  # [I], of a step after an episode has terminated
 
 
-def signals_of(costs: Any, signals: Any, agent: Agent, end_state: int | None) -> Signals:
+def signals_of(costs: Any, signals: Any, agent: Agent, num_states: int) -> Signals:
     """The source of the signals.
 
     Args:
@@ -41,16 +41,15 @@ def signals_of(costs: Any, signals: Any, agent: Agent, end_state: int | None) ->
             they are, those "at least" with range (0, 1) take 1 - cost.
         signals: the same, taken as they are by every constraint.
         agent: what was declared.
-        end_state: the state that the agent has more than the environment, if it has one.
+        num_states: of the environment; the agent may have one more.
     """
     if costs is not None and signals is not None:
         raise ParameterError("give costs or signals, not both: costs are converted, signals not.")
-    count, _, num_states, num_actions = agent.declaration.sizes
-    extra = end_state == num_states - 1  # the environment itself does not have it
-    pairs = (num_states - extra, num_actions)
+    count, *_, num_actions = agent.declaration.sizes
+    pairs = (num_states, num_actions)
     conversion = _Conversion(agent)
     if signals is not None:
-        return Signals(_checked(_reader(signals, pairs), count), np.zeros(count))
+        return Signals(_checked(_reader(signals, pairs), count), lambda: np.zeros(count))
     if costs is None:
         return Signals(_checked(conversion.given, count), conversion.nothing)
     conversion.require()
@@ -79,7 +78,12 @@ class _Conversion:
         low, high, self._at_most = (array[1:] for array in self._declared.units)
         self._unit = (low == 0) & (high == 1)
         self._checked = False
-        self.nothing = np.where(~self._at_most & self._unit, 1.0, 0.0)
+        self._rewarded = False  # the environment gives constraint rewards, not only costs
+
+    def nothing(self) -> np.ndarray:
+        """No cost, or no constraint reward, whichever the environment gives."""
+        free = ~self._at_most & self._unit & (not self._rewarded)
+        return np.where(free, 1.0, 0.0)
 
     def given(self, step: Step) -> np.ndarray:
         """What the environment gives: costs, and constraint rewards where they are wanted."""
@@ -88,7 +92,8 @@ class _Conversion:
         rewards = step.info.get("constraint_rewards")
         if rewards is None or self._at_most.all():
             return self.of_costs(_cost_of(step))
-        return np.where(self._at_most, step.info.get("costs", 0.0), rewards)
+        self._rewarded = True
+        return np.where(self._at_most, _cost_of(step) if self._at_most.any() else 0.0, rewards)
 
     def of_costs(self, costs: Any) -> np.ndarray:
         """Costs as they are, or 1 - cost."""
@@ -120,7 +125,7 @@ class _Conversion:
                 f"the {horizon} steps may cost 1; if {threshold:g} is the limit of the cost, "
                 "declare senses='at most'.",
                 CmdpaxWarning,
-                stacklevel=2,
+                stacklevel=7,
             )
 
 
@@ -173,7 +178,7 @@ def _one(source: Any, pairs: tuple[int, int]) -> Reader:
 
 
 def _cost_of(step: Step) -> Any:
-    """The sixth value of a step, or what `info` has."""
+    """The cost of a step with six values, or what `info` has."""
     if step.cost is not None:
         return step.cost
     name = "costs" if "costs" in step.info else "cost"

@@ -18,6 +18,7 @@ class Translation(NamedTuple):
     encode: Encoder
     decode: Callable[[int], Any]
     end_state: int | None  # where terminated episodes stay, if not in their last observation
+    num_states: int  # of the environment
 
 
 def translation_of(
@@ -26,7 +27,8 @@ def translation_of(
     """Between an environment and an agent whose sizes fit; refused where they do not."""
     check_spaces(env, agent, encoder, decoder)
     last = end_state_of(env, agent, encoder, end_state)
-    return Translation(encoder_of(env, encoder), decoder_of(env, decoder), last)
+    num_states = _states_of(env, encoder) or agent.declaration.sizes.num_states
+    return Translation(encoder_of(env, encoder), decoder_of(env, decoder), last, num_states)
 
 
 def check_spaces(env: Any, agent: Agent, encoder: Any, decoder: Any) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from cmdpax.environments.parameters import count
 from cmdpax.errors import ParameterError
 from cmdpax.gymnasium.outcomes import Outcomes, read_outcomes
+from cmdpax.layouts import as_initial, as_lists
 from cmdpax.model import CMDP, ArrayLike, from_costs
 from cmdpax.transitions import Successors
 from cmdpax.validation import validate
@@ -96,9 +97,7 @@ def _start(env: Any, initial: Any, num_states: int) -> np.ndarray:
         raise ParameterError(
             f"{env} has no initial_state_distrib; give initial, a state or a distribution."
         )
-    start = _as_numbers("initial", initial)
-    if start.ndim == 0 and start in range(num_states):
-        return np.eye(1, num_states, int(start))[0]
+    start = as_initial(initial, num_states)
     if start.shape != (num_states,):
         raise ParameterError(
             f"initial is {reprlib.repr(initial)}, it must be one of the states "
@@ -125,7 +124,7 @@ def _resting(outcomes: Outcomes, alive: np.ndarray) -> np.ndarray:
     They rest where they ended. A state that is alive cannot also be one of rest: ends in such
     states go to the extra one.
     """
-    ends = outcomes.successors[outcomes.terminated]
+    ends = outcomes.successors[outcomes.terminated & alive[outcomes.states]]
     resting = np.zeros(len(alive), dtype=bool)
     resting[ends] = True
     resting &= ~alive
@@ -137,7 +136,7 @@ def _transitions(
 ) -> Successors:
     """Successor lists of the outcomes, and of states that never leave themselves."""
     num_states = len(resting)
-    to_extra = played.terminated & alive[played.successors]
+    to_extra = played.terminated & alive[played.successors] & alive[played.states]
     targets = np.where(to_extra, num_states - 1, played.successors)
     stays = np.repeat(np.flatnonzero(resting), num_actions)
     actions = np.tile(np.arange(num_actions), int(resting.sum()))
@@ -156,17 +155,10 @@ def _merged(
 
     FrozenLake lists a next state twice where two directions lead to it.
     """
-    num_states, num_actions = shape
+    num_states, _ = shape
     keys, places = np.unique(pairs * num_states + targets, return_inverse=True)
     pairs, targets = np.divmod(keys, num_states)
-    counts = np.bincount(pairs, minlength=num_states * num_actions)
-    slots = np.arange(len(keys)) - (np.cumsum(counts) - counts)[pairs]
-    successors = np.zeros((len(counts), counts.max()), dtype=np.int32)
-    merged = np.zeros(successors.shape)
-    successors[pairs, slots] = targets
-    merged[pairs, slots] = np.bincount(places, probabilities)
-    lists = (1, num_states, num_actions, -1)
-    return Successors(successors.reshape(lists), merged.reshape(lists))
+    return as_lists(pairs, targets, np.bincount(places, probabilities), (1, *shape))
 
 
 # ------------------------------------------------------------------------------------------- costs

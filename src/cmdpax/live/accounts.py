@@ -1,10 +1,12 @@
 """The safety account of a live system: what was observed, next to what the learner believes.
 
 Observed returns are sums over the steps of an episode, in the user's units. Their mean over all
-episodes estimates the mean value of the policies that were *played*, early ones included, and its
-interval is Student's; the recent ones say more about the policy that is played now. The optimistic
-estimate V̂_u is the learner's belief about the coming episode: it errs towards meeting the
-constraint, so it is no evidence of safety.
+whole episodes estimates the mean value of the policies that were *played*, early ones included, and
+its interval is Student's; the recent ones say more about the policy that is played now. Episodes
+that were cut short have no return: they are not in the means, but verdicts are given only if they
+hold whatever the missing steps might have brought. The optimistic estimate V̂_u is the learner's
+belief about the coming episode: it errs towards meeting the constraint, so it is no evidence of
+safety.
 """
 
 import dataclasses
@@ -13,11 +15,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cmdpax.intervals import Interval, interval, student
-from cmdpax.live.units import Units
+from cmdpax.intervals import Interval, half_width, interval, student
+from cmdpax.live.units import ROUNDING, Units
 
 RECENT = 200
 """Episodes that count as recent."""
+
+FEW = 30
+"""With fewer recent episodes there is no verdict."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,56 +32,67 @@ class Tally:
     mean: np.ndarray  # [J]
     squares: np.ndarray  # sums of squared distances from the mean, [J]
     missed: np.ndarray  # episodes whose return misses its threshold, [I]
-    recent: np.ndarray  # returns and multipliers of the last episodes, [n, J + I]
-    episodes: int = 0
+    recent: np.ndarray  # of the last episodes: returns, multipliers, missing steps, [n, J + I + 1]
+    episodes: int = 0  # that were played
     steps: int = 0
     cut_short: int = 0
+    fed: int = 0  # episodes of logs that were learned from, and are not in the account
 
     @classmethod
     def empty(cls, num_constraints: int) -> "Tally":
         """Of no episode."""
         nothing = np.zeros(1 + num_constraints)
         missed = np.zeros(num_constraints, dtype=np.int64)
-        return cls(nothing, nothing, missed, np.zeros((0, 1 + 2 * num_constraints)))
+        return cls(nothing, nothing, missed, np.zeros((0, 2 + 2 * num_constraints)))
+
+    @property
+    def learned(self) -> int:
+        """Episodes that the learner has seen, k - 1."""
+        return self.episodes + self.fed
+
+    @property
+    def whole(self) -> int:
+        """Episodes that were played to their end."""
+        return self.episodes - self.cut_short
 
     def after(
-        self, signals: np.ndarray, missed: np.ndarray, multipliers: np.ndarray, horizon: int
+        self, signals: np.ndarray, missed: np.ndarray, multipliers: np.ndarray, missing: int
     ) -> "Tally":
         """With one more episode, whose steps observed the signals `[steps, J]` (Welford)."""
-        returns, episodes = signals.sum(axis=0), self.episodes + 1
-        before = returns - self.mean
-        mean = self.mean + before / episodes
-        newest = np.concatenate([returns, multipliers])[None]
+        returns, cut = signals.sum(axis=0), int(missing > 0)
+        before = (returns - self.mean) * (1 - cut)
+        mean = self.mean + before / (self.whole + 1)
+        newest = np.concatenate([returns, multipliers, [missing]])[None]
         return Tally(
             mean,
             self.squares + before * (returns - mean),
             self.missed + missed,
             np.concatenate([self.recent[1 - RECENT :], newest]),
-            episodes,
+            self.episodes + 1,
             self.steps + len(signals),
-            self.cut_short + (len(signals) < horizon),
+            self.cut_short + cut,
+            self.fed,
         )
 
     def observed(self, signal: int) -> Interval:
-        """The mean return of a signal over all episodes."""
-        count = self.episodes
+        """The mean return of a signal over all whole episodes."""
+        count = self.whole
         if count < 2:
             return Interval(float(self.mean[signal]) if count else np.nan, np.inf, count)
         spread = np.sqrt(self.squares[signal] / (count - 1) / count)
         return Interval(float(self.mean[signal]), float(student(count) * spread), count)
 
     def lately(self, signal: int) -> Interval:
-        """The mean return of a signal over the recent episodes."""
-        if not len(self.recent):
-            return Interval(np.nan, np.inf, 0)
-        return interval(self.recent[:, signal])
+        """The mean return of a signal over the recent whole episodes."""
+        whole = self.recent[self.recent[:, -1] == 0, signal]
+        return interval(whole) if len(whole) else Interval(np.nan, np.inf, 0)
 
 
 class ObjectiveAccount(NamedTuple):
     """The reward of a live system.
 
     Attributes:
-        observed: mean return over all episodes, with its 95 % interval.
+        observed: mean return over all whole episodes, with its 95 % interval.
         recent: the same of the last 200.
     """
 
@@ -92,11 +108,15 @@ class ConstraintAccount(NamedTuple):
         sense: "at least" or "at most".
         threshold: of the sum over an episode.
         optimistic: V̂_u of the policy of the coming episode, as the learner believes.
-        observed: mean return over all episodes, with its 95 % interval.
+        observed: mean return over all whole episodes, with its 95 % interval.
         recent: the same of the last 200.
+        verdict: what the last 200 episodes show: "met" or "missed" where their interval says so,
+            whatever the steps missing in episodes cut short might have brought, else "open", and
+            always with fewer than 30. Where all returns are equal, the interval is that of the
+            rule of three: 3/n of what a return can be.
         missed: episodes whose own return misses the threshold (returns vary, so a safe policy has
-            such episodes too).
-        episodes: how many were counted.
+            such episodes too); of those cut short, the ones that no further step could mend.
+        episodes: how many were played.
         multiplier: λ, as the learner has it.
         price: λ in the user's units, reward per unit of the constraint.
     """
@@ -107,20 +127,11 @@ class ConstraintAccount(NamedTuple):
     optimistic: float
     observed: Interval
     recent: Interval
+    verdict: str
     missed: int
     episodes: int
     multiplier: float
     price: float
-
-    @property
-    def verdict(self) -> str:
-        """What the recent returns show: "met", "missed", or "open" while the interval says both."""
-        sign = -1.0 if self.sense == "at most" else 1.0
-        slack = sign * (self.recent.mean - self.threshold)
-        rounding = 1e-9 * max(1.0, abs(self.threshold))
-        if not np.isfinite(self.recent.half) or abs(slack) < self.recent.half - rounding:
-            return "open"
-        return "met" if slack >= -rounding else "missed"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,9 +139,10 @@ class AgentAccount:
     """The account of a live system; iterating and indexing go over its constraints.
 
     Attributes:
-        episodes: episodes counted.
-        steps: steps counted.
-        cut_short: episodes that ended before the horizon.
+        episodes: episodes played.
+        steps: steps of them.
+        cut_short: episodes that ended before the horizon; they are not in the means.
+        fed: episodes of logs, by others, that were learned from; they are not in the account.
         objective: the reward.
         constraints: one `ConstraintAccount` for each.
     """
@@ -138,6 +150,7 @@ class AgentAccount:
     episodes: int
     steps: int
     cut_short: int
+    fed: int
     objective: ObjectiveAccount
     constraints: tuple[ConstraintAccount, ...]
 
@@ -156,22 +169,24 @@ class AgentAccount:
     def __str__(self) -> str:
         """A line for the reward, and one per constraint."""
         count = "1 episode" if self.episodes == 1 else f"{self.episodes} episodes"
+        count += f" ({self.cut_short} cut short)" if self.cut_short else ""
         lines = [f"{count}, reward {self.objective.observed}"]
         for one in self:
-            older = one.recent.size < one.episodes
-            lately = f"; the last {one.recent.size}: {one.recent}" if older else ""
+            older = one.episodes > RECENT
+            lately = f"; the last {RECENT}: {one.recent}" if older else ""
             told = f"{one.observed}, {one.sense} {one.threshold:g}{lately}"
             lines.append(f"{one.name}: {told} ({one.verdict})")
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON can hold it; intervals are (mean, half, size), verdicts are told too."""
+        """As plain numbers and words; intervals are (mean, half, size), with NaN or infinity."""
         return {
             "episodes": self.episodes,
             "steps": self.steps,
             "cut_short": self.cut_short,
+            "fed": self.fed,
             "objective": self.objective._asdict(),
-            "constraints": [one._asdict() | {"verdict": one.verdict} for one in self],
+            "constraints": [one._asdict() for one in self],
         }
 
     @classmethod
@@ -179,13 +194,13 @@ class AgentAccount:
         """The account that `to_dict` wrote, through JSON or not."""
 
         def intervals(entry: dict[str, Any]) -> dict[str, Any]:
-            fields = {name: value for name, value in entry.items() if name != "verdict"}
-            return fields | {name: Interval(*entry[name]) for name in ("observed", "recent")}
+            return entry | {name: Interval(*entry[name]) for name in ("observed", "recent")}
 
         return cls(
             content["episodes"],
             content["steps"],
             content["cut_short"],
+            content["fed"],
             ObjectiveAccount(**intervals(content["objective"])),
             tuple(ConstraintAccount(**intervals(one)) for one in content["constraints"]),
         )
@@ -196,6 +211,7 @@ def make_account(
     units: Units,
     names: tuple[str, ...],
     thresholds: np.ndarray,
+    horizon: int,
     estimates: np.ndarray,
     multipliers: np.ndarray,
 ) -> AgentAccount:
@@ -209,6 +225,7 @@ def make_account(
             optimistic=float(estimates[i]),
             observed=tally.observed(1 + i),
             recent=tally.lately(1 + i),
+            verdict=_verdict(tally.recent, 1 + i, units, float(thresholds[i]), horizon),
             missed=int(tally.missed[i]),
             episodes=tally.episodes,
             multiplier=float(multipliers[i]),
@@ -217,4 +234,24 @@ def make_account(
         for i in range(len(thresholds))
     )
     objective = ObjectiveAccount(tally.observed(0), tally.lately(0))
-    return AgentAccount(tally.episodes, tally.steps, tally.cut_short, objective, constraints)
+    counts = (tally.episodes, tally.steps, tally.cut_short, tally.fed)
+    return AgentAccount(*counts, objective, constraints)
+
+
+def _verdict(recent: np.ndarray, signal: int, units: Units, threshold: float, horizon: int) -> str:
+    """What the recent episodes show of a constraint, see `ConstraintAccount`."""
+    if len(recent) < FEW:
+        return "open"
+    low, high, at_most = (array[signal] for array in units)
+    missing = recent[:, -1]
+    rounding = ROUNDING * max(1.0, abs(threshold))
+    slack = []  # of the mean, if the missing steps brought the worst, and if they brought the best
+    for step in (high, low) if at_most else (low, high):
+        returns = recent[:, signal] + missing * step
+        half = float(half_width(returns)) or 3 / len(returns) * horizon * (high - low)
+        distance = (threshold - returns.mean()) if at_most else (returns.mean() - threshold)
+        slack.append((distance, half))
+    (worst, half_of_worst), (best, half_of_best) = slack
+    if worst >= half_of_worst - rounding:
+        return "met"
+    return "missed" if best <= rounding - half_of_best else "open"

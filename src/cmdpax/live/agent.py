@@ -1,5 +1,6 @@
 """`Agent`: a learner that is asked for actions and told what happened."""
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -116,8 +117,8 @@ class Agent:
         margin: Scheduled = 0.0,
     ) -> None:
         """Check the declaration, and compile."""
-        given = {name: value for name, value in locals().items() if name != "self"}
-        declared = declare(given.pop("algorithm"), **given)
+        given = dict(locals())
+        declared = declare(**{name: given[name] for name in given if name != "self"})
         self._prepare(declared, algorithm)
         tally = Tally.empty(declared.sizes.num_constraints)
         self._go_on(self._first_state(), tally, OpenEpisode())
@@ -189,20 +190,22 @@ class Agent:
         episode, number = self._now.episode, self.episode
         signals = np.array(episode.observed).reshape(-1, 1 + self._sizes.num_constraints)
         if episode.steps:
-            self._now = self._after(Logged(episode.states, episode.actions, signals))
+            self._now = self._after(Logged(episode.states, episode.actions, signals), True)
         else:
             self._now = self._now._replace(episode=OpenEpisode())
         returns = signals.sum(axis=0)
         return EpisodeRecord(number, episode.steps, float(returns[0]), returns[1:])
 
     @in_double_precision
-    def feed(self, log: Log) -> None:
+    def feed(self, log: Log, *, own: bool = False) -> None:
         """Learn from logged episodes, as if the agent had played them.
 
         Args:
             log: `.states [K, H+1]`, `.actions [K, H]`, `.rewards [K, H]`, `.constraint_rewards
                 [K, I, H]`, in your units; steps that did not happen have action -1. All of it is
                 checked before any of it is counted; interrupted, the first episodes are.
+            own: agents played these episodes (such as this one before an upgrade), so that they
+                belong in the account; others only teach.
         """
         self._require("feed")
         episodes = episodes_of(log, self._declared)
@@ -211,7 +214,7 @@ class Agent:
             for step, action in enumerate(actions):
                 self._declared.require_listed(step, states[step], action, states[step + 1])
         for episode in episodes:
-            self._now = self._after(episode)
+            self._now = self._after(episode, own)
 
     # --------------------------------------------------------------------------------- what it is
 
@@ -232,14 +235,15 @@ class Agent:
 
     def _account(self, now: _Now) -> AgentAccount:
         declared, sight = self._declared, now.sight
-        estimates = declared.units.constraint_values(
-            np.asarray(sight.constraint_values), self._sizes.horizon
-        )
+        horizon = self._sizes.horizon
+        believed = np.clip(sight.constraint_values, 0, horizon)  # dual learners do not truncate
+        estimates = declared.units.constraint_values(believed, horizon)
         return make_account(
             now.tally,
             declared.units,
             declared.names,
             declared.thresholds,
+            horizon,
             estimates,
             np.asarray(sight.multipliers),
         )
@@ -247,13 +251,10 @@ class Agent:
     @property
     def recent(self) -> dict[str, np.ndarray]:
         """The last 200 episodes, oldest first: rewards, constraint_returns, multipliers."""
-        places = [1, 1 + self._sizes.num_constraints]
-        rewards, returns, multipliers = np.split(self._now.tally.recent.copy(), places, axis=1)
-        return {
-            "rewards": rewards[:, 0],
-            "constraint_returns": returns,
-            "multipliers": multipliers,
-        }
+        count = self._sizes.num_constraints
+        parts = np.split(self._now.tally.recent.copy(), [1, 1 + count, 1 + 2 * count], axis=1)
+        rewards, returns, multipliers, _ = parts
+        return {"rewards": rewards[:, 0], "constraint_returns": returns, "multipliers": multipliers}
 
     @property
     def visits(self) -> np.ndarray:
@@ -275,13 +276,13 @@ class Agent:
 
     @property
     def num_episodes(self) -> int:
-        """Episodes counted."""
-        return self._now.tally.episodes
+        """Episodes learned from, those of logs included."""
+        return self._now.tally.learned
 
     @property
     def episode(self) -> int:
         """k, the number of the open or coming episode, from 1."""
-        return self._now.tally.episodes + 1
+        return self._now.tally.learned + 1
 
     @property
     def step(self) -> int:
@@ -307,10 +308,8 @@ class Agent:
     def __repr__(self) -> str:
         """The sizes, and how far it is."""
         count, horizon, states, actions = self._sizes
-        return (
-            f"Agent({self._declared.algorithm!r}, S={states}, A={actions}, H={horizon}, I={count}, "
-            f"episodes={self.num_episodes})"
-        )
+        sizes = f"S={states}, A={actions}, H={horizon}, I={count}"
+        return f"Agent({self._declared.algorithm!r}, {sizes}, episodes={self.num_episodes})"
 
     # --------------------------------------------------------------------------------------- files
 
@@ -329,7 +328,8 @@ class Agent:
 
         Args:
             path: what `save` wrote, with the same version of cmdpax.
-            algorithm: the factory, where it is your own.
+            algorithm: the factory, where it is your own, or its address: files are never a reason
+                to import anything. It is compared by its name.
 
         Raises:
             FileError: the file is damaged, something else, or of another version.
@@ -362,27 +362,31 @@ class Agent:
     def _go_on(self, state: Any, tally: Tally, episode: OpenEpisode) -> None:
         """Stand somewhere, with every program ready before the first decision."""
         self._now = _Now(state, tally, self._look(state, tally), episode)
-        if not np.isfinite(self._now.sight.policy).all():
-            raise ParameterError(
-                f"the policy of {self._declared.algorithm} has entries that are no numbers; give "
-                "other hyperparameters, such as a positive regularization."
-            )
         nothing = jax.tree.map(np.asarray, no_steps(self._sizes, float))
         follow(self._setting, self._told, state, nothing)
 
     def _look(self, state: Any, tally: Tally) -> Sight:
-        seed, number = np.uint32(self._declared.seed), np.int32(tally.episodes + 1)
-        return jax.tree.map(np.asarray, look(self._setting, self._told, state, seed, number))
+        seed, number = np.uint32(self._declared.seed), np.int32(tally.learned + 1)
+        sight = jax.tree.map(np.asarray, look(self._setting, self._told, state, seed, number))
+        if not np.isfinite(sight.policy).all():
+            raise ParameterError(
+                f"the next policy of {self._declared.algorithm} has entries that are no numbers; "
+                "the agent is as it was; give other hyperparameters."
+            )
+        return sight
 
-    def _after(self, episode: Logged) -> _Now:
-        """Where the agent stands after an episode."""
+    def _after(self, episode: Logged, played: bool) -> _Now:
+        """Where the agent stands after an episode, which it played or only learns from."""
         declared, now = self._declared, self._now
         signals = episode.signals
         inside = declared.units.inward(signals)
         trajectory = trajectory_of(self._sizes, episode.states, episode.actions, inside)
         state = follow(self._setting, self._told, now.state, trajectory)
-        missed = declared.units.misses(signals.sum(axis=0)[1:], declared.thresholds)
-        tally = now.tally.after(signals, missed, self.multipliers, self._sizes.horizon)
+        missing = self._sizes.horizon - len(signals)
+        missed = declared.units.misses(signals.sum(axis=0)[1:], declared.thresholds, missing)
+        tally = dataclasses.replace(now.tally, fed=now.tally.fed + 1)
+        if played:
+            tally = now.tally.after(signals, missed, self.multipliers, missing)
         return _Now(state, tally, self._look(state, tally), OpenEpisode())
 
     def _require_room(self, num_episodes: int) -> None:

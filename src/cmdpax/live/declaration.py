@@ -11,7 +11,7 @@ import numpy as np
 from cmdpax.arguments import Algorithm, as_factory, as_optimism, as_regularization, as_seeds
 from cmdpax.batch import cast
 from cmdpax.errors import ModelError, ParameterError
-from cmdpax.hyperparameters import hyperparameters, require_count
+from cmdpax.hyperparameters import hyperparameters, is_constant, require_count
 from cmdpax.learners.base import Factory, Hyperparameters
 from cmdpax.live.units import ROUNDING, Units, declare_units
 from cmdpax.model import CMDP, Sizes
@@ -28,7 +28,7 @@ class Declaration(NamedTuple):
     """Everything that makes an agent, in the user's units."""
 
     algorithm: str  # a registered name, "module:factory", or the name of the user's own
-    own: bool  # the factory was given, and cannot be found by its name
+    own: bool  # the factory is the user's, and is given again when a file is loaded
     sizes: Sizes
     thresholds: np.ndarray  # [I]
     initial: np.ndarray  # [S]
@@ -104,7 +104,7 @@ class Declaration(NamedTuple):
         changed: dict[str, Any] = {
             "sizes": Sizes(*head["sizes"]),
             "optimism": Optimism(**head["optimism"]),
-            "units": Units(*(np.array(entry) for entry in head["units"])),
+            "units": Units(*(np.array(entry) for entry in head["units"])).frozen(),
             "names": tuple(head["names"]),
             "hyperparameters": Hyperparameters(
                 Schedule(*step_size), Schedule(*regularization), max_multiplier, Schedule(*margin)
@@ -149,9 +149,11 @@ def declare(
     if known:
         _require_in_range(stand_in, units)
     regularization = as_regularization(algorithm, chosen.pop("regularization"))
+    numbers = hyperparameters(regularization=regularization, num_episodes=_FOREVER, **chosen)
+    _require_margin(numbers.margin, units, stand_in.thresholds, sizes.horizon)
     return Declaration(
         algorithm_name(algorithm),
-        not isinstance(algorithm, str),
+        not isinstance(algorithm, str) or ":" in algorithm,
         sizes,
         stand_in.thresholds,
         stand_in.initial,
@@ -161,7 +163,7 @@ def declare(
         None if successors is None else _listed(successors, sizes, stationary),
         bool(stationary),
         profile,
-        hyperparameters(regularization=regularization, num_episodes=_FOREVER, **chosen),
+        numbers,
         units,
         chosen_names,
     )
@@ -233,6 +235,18 @@ def _require_in_range(model: CMDP, units: Units) -> None:
             )
 
 
+def _require_margin(margin: Schedule, units: Units, thresholds: np.ndarray, horizon: int) -> None:
+    """A margin makes thresholds stricter, not looser, and not stricter than any episode can be."""
+    if margin.initial < 0:
+        raise ParameterError(f"margin is {margin}, it must not be negative.")
+    inside = units.thresholds_inward(thresholds, horizon)
+    if is_constant(margin) and (inside + margin.initial > horizon * (1 + ROUNDING)).any():
+        raise ParameterError(
+            f"margin is {margin}, with which a threshold is out of reach (margins are in signals "
+            "that are scaled to [0, 1]); give a smaller one."
+        )
+
+
 def _listed(successors: Any, sizes: Sizes, stationary: bool) -> np.ndarray:
     """The states that may follow, -1 for unused slots."""
     _, horizon, num_states, num_actions = sizes
@@ -261,7 +275,9 @@ def _listed(successors: Any, sizes: Sizes, stationary: bool) -> np.ndarray:
             f"successors must be states 0 … {num_states - 1} or -1, at least one state for every "
             "pair of a state and an action."
         )
-    return lists.astype(np.int32)
+    found = lists.astype(np.int32)
+    found.setflags(write=False)
+    return found
 
 
 def _names(given: Sequence[str] | None, num_constraints: int) -> tuple[str, ...]:
@@ -277,7 +293,9 @@ def _names(given: Sequence[str] | None, num_constraints: int) -> tuple[str, ...]
 
 def algorithm_name(algorithm: Algorithm) -> str:
     """The registered name or the address, or the name of the user's own factory."""
-    return algorithm if isinstance(algorithm, str) else getattr(algorithm, "__qualname__", "own")
+    if isinstance(algorithm, str):
+        return algorithm
+    return getattr(getattr(algorithm, "func", algorithm), "__qualname__", "own")  # of a partial
 
 
 def _thresholds(given: Any) -> np.ndarray:

@@ -25,7 +25,7 @@ from cmdpax.live.episode import OpenEpisode
 
 FORMAT = 1
 _SAVING = threading.Lock()  # or one thread would remove what another is writing
-_COUNTED = ("episodes", "steps", "cut_short")
+_COUNTED = ("episodes", "steps", "cut_short", "fed")
 _TALLIED = ("mean", "squares", "missed", "recent")
 
 
@@ -95,7 +95,7 @@ def _is_consistent(saved: Saved) -> bool:
     observed = np.reshape(episode.observed, (-1, 1 + count))
     shapes = [
         (declared.initial, (num_states,)),
-        (tally.recent, (min(tally.episodes, RECENT), 1 + 2 * count)),
+        (tally.recent, (min(tally.episodes, RECENT), 2 + 2 * count)),
         (observed, (episode.steps, 1 + count)),
         *((array, (count,)) for array in (declared.thresholds, tally.missed)),
         *((array, (1 + count,)) for array in (tally.mean, tally.squares, *declared.units)),

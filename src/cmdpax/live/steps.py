@@ -2,7 +2,8 @@
 
 The learner is the one that `cmdpax.learn` runs. So are the random numbers: the actions of episode k
 come from `fold_in(key of the seed, k)` at the places where a simulated run with mean observations
-takes them, so that an agent that is shown such a run's states chooses the run's actions.
+takes them, so that an agent that is shown such a run's states chooses the run's actions. (JAX's
+settings of random numbers are the user's: `jax_threefry_partitionable=False` makes others.)
 """
 
 import functools

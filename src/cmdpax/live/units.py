@@ -24,6 +24,12 @@ class Units(NamedTuple):
     high: np.ndarray
     at_most: np.ndarray  # whether less is better; never for the reward
 
+    def frozen(self) -> "Units":
+        """The same; its arrays cannot be changed any more."""
+        for array in self:
+            array.setflags(write=False)
+        return self
+
     @property
     def scale(self) -> np.ndarray:
         """The user's units per unit inside."""
@@ -67,9 +73,11 @@ class Units(NamedTuple):
         """λ in the user's units: reward per unit of each constraint."""
         return multipliers * self.scale[0] / self.scale[1:]
 
-    def misses(self, returns: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
-        """Which constraints' returns are on the wrong side of their thresholds."""
-        slack = np.where(self.at_most[1:], thresholds - returns, returns - thresholds)
+    def misses(self, returns: np.ndarray, thresholds: np.ndarray, missing: int) -> np.ndarray:
+        """Which constraints' returns miss their thresholds, however the missing steps end."""
+        low, high, at_most = (array[1:] for array in self)
+        best = returns + missing * np.where(at_most, low, high)
+        slack = np.where(at_most, thresholds - best, best - thresholds)
         return slack < -ROUNDING * self.scale[1:]
 
     def require_inside(self, signals: np.ndarray, names: Sequence[str]) -> None:
@@ -108,8 +116,8 @@ def declare_units(
     for sense in chosen:
         if sense not in SENSES:
             raise ParameterError(f"senses has {sense!r}; {nearest_name(str(sense), SENSES)}.")
-    low, high = np.array(ranges, dtype=float).T
-    return Units(low, high, np.array([False] + [sense == "at most" for sense in chosen]))
+    low, high = np.array(ranges, dtype=float).T.copy()
+    return Units(low, high, np.array([False] + [sense == "at most" for sense in chosen])).frozen()
 
 
 def _constraint_ranges(given: Any, num_constraints: int) -> list[tuple[float, float]]:

@@ -39,7 +39,7 @@ def main(picture: Path) -> list[tuple[float, float, float]]:
         image = axis.imshow(visits, cmap="viridis", vmin=0)
         axis.add_patch(Rectangle((0.5, rows - 1.5), columns - 2, 1, facecolor="black"))
         for column, name in ((0, "start"), (columns / 2, "cliff"), (columns - 1, "goal")):
-            colour = "black" if name == "goal" else "white"
+            colour = "white" if name == "cliff" else "black"
             axis.text(column, rows - 1, name, color=colour, ha="center", va="center", fontsize=8)
         axis.set(xticks=[], yticks=[])
         title = f"at most {budget:g} steps at the edge: {spent:.2f}, reward {solution.value:.1f}"

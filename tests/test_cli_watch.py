@@ -20,7 +20,7 @@ import cmdpax
 import damages
 from cmdpax.cli import watching
 from cmdpax.live import saving
-from live_cases import make, play
+from live_cases import draw_episodes, log_of, make, play
 
 NAMES = ["empty hours", "comfort"]
 
@@ -361,3 +361,13 @@ def test_a_save_while_it_is_read_is_not_missed(run: Any, monkeypatch: pytest.Mon
     assert code == 0
     assert slept == [1.0] * 4
     assert ", 4 episodes" in out
+
+
+def test_the_open_episode_is_named_as_the_agent_names_it(run: Any) -> None:
+    """Episodes of a log count for its number, though not for the account."""
+    agent = make()
+    agent.feed(log_of(agent, draw_episodes(agent, 3)))
+    agent.start(0)
+    agent.save("a.npz")
+    assert agent.episode == 4
+    assert "0 episodes, 0 steps, after 0 of 3 steps of episode 4" in run("watch", "a.npz")[1]

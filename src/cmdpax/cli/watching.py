@@ -97,7 +97,7 @@ def view(path: Path, found: _Look) -> Group:
         head.append(f" ({account.cut_short:,} cut short)")
     if saved.episode.states:
         steps = f"{saved.episode.steps} of {sizes.horizon} steps"
-        head.append(f", after {steps} of episode {account.episodes + 1}")
+        head.append(f", after {steps} of episode {saved.tally.learned + 1}")
     head.append(f", saved {_duration(age)} ago", style="dim")
     return Group(head, _table(account), *_lines(declared.names, saved.tally.recent))
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from cmdpax.errors import ParameterError, nearest_name
+from cmdpax.errors import ParameterError, check_choice
 from cmdpax.hyperparameters import require_count
 from cmdpax.learners import DEFAULT_REGULARIZATION, factory_of
 from cmdpax.learners.base import Factory
@@ -22,6 +22,11 @@ _RECORDED_BEYOND = 10_000
 def as_factory(algorithm: Algorithm) -> Factory:
     """A registered algorithm's factory, or the user's own."""
     return algorithm if callable(algorithm) else factory_of(str(algorithm))
+
+
+def name_of(algorithm: Algorithm) -> str:
+    """The registered name, or the name of the user's own factory."""
+    return algorithm if isinstance(algorithm, str) else getattr(algorithm, "__qualname__", "own")
 
 
 def as_optimism(optimism: str | Optimism, num_episodes: int) -> Optimism:
@@ -90,9 +95,3 @@ def episodes_to_record(num_episodes: int, record: Iterable[int] | None) -> np.nd
         return np.arange(1, num_episodes + 1)
     spaced = np.geomspace(1, num_episodes, _RECORDED_BEYOND).round().astype(np.int64)
     return np.union1d(spaced, [num_episodes // 10, num_episodes])
-
-
-def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    """Refuse what is not one of the choices, with the nearest one."""
-    if value not in choices:
-        raise ParameterError(f"{name} is {value!r}; {nearest_name(str(value), choices)}.")

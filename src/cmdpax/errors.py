@@ -72,3 +72,9 @@ def nearest_name(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f"did you mean {close[0]!r}? " if close else ""
     return f"{hint}known: {', '.join(names) if names else 'none'}"
+
+
+def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    """Refuse what is not one of the choices, with the nearest one."""
+    if value not in choices:
+        raise ParameterError(f"{name} is {value!r}; {nearest_name(str(value), choices)}.")

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from cmdpax.errors import ModelError, ParameterError
-from cmdpax.model import CMDP, from_costs
+from cmdpax.model import CMDP, as_floats, from_costs
 from cmdpax.transitions import Successors
 from cmdpax.validation import ROW_SUM_TOLERANCE, validate
 
@@ -101,17 +101,6 @@ def from_arrays(
 
 
 # ------------------------------------------------------------------- numbers, where they come in
-
-
-def as_floats(name: str, value: Any) -> np.ndarray:
-    """An array of real numbers, or a sentence on why it is none."""
-    try:
-        if np.iscomplexobj(value):
-            raise TypeError("they are complex")
-        return np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        reason = " ".join(str(error).split())
-        raise ModelError(f"{name} cannot be read as an array of real numbers: {reason}.") from None
 
 
 def as_whole_number(name: str, value: Any) -> int:

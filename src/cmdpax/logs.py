@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cmdpax.errors import ModelError, ParameterError, nearest_name
+from cmdpax.errors import ModelError, ParameterError, check_choice
 from cmdpax.history import Log
-from cmdpax.layouts import as_bounds, as_floats, as_initial, as_lists, as_whole_number
-from cmdpax.model import CMDP, from_costs
+from cmdpax.layouts import as_bounds, as_initial, as_lists, as_whole_number
+from cmdpax.model import CMDP, as_floats, from_costs
 from cmdpax.transitions import Successors
 from cmdpax.validation import validate
 
@@ -81,8 +81,8 @@ def estimate(
         >>> cmdp.rewards[0, 0].tolist()
         [0.5, 0.0]
     """
-    _check_name("unvisited", unvisited, _UNVISITED)
-    _check_name("storage", storage, _STORAGES)
+    check_choice("unvisited", unvisited, _UNVISITED)
+    check_choice("storage", storage, _STORAGES)
     if storage == "successors" and unvisited == "uniform":
         raise ParameterError(
             'storage="successors" cannot hold unvisited="uniform", whose rows have all states; '
@@ -205,11 +205,6 @@ def _bounds(thresholds: Any, limits: Any, num_constraints: int) -> np.ndarray:
             "or limits (at most) if they are costs."
         )
     return as_bounds("thresholds", [] if thresholds is None else thresholds, num_constraints)
-
-
-def _check_name(argument: str, name: str, known: tuple[str, ...]) -> None:
-    if name not in known:
-        raise ParameterError(f"{argument} is {name!r}; {nearest_name(str(name), known)}.")
 
 
 def _first(mask: np.ndarray) -> list[int]:

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from cmdpax.arguments import Algorithm
+from cmdpax.arguments import Algorithm, name_of
 from cmdpax.batch import Configuration
 from cmdpax.engine import num_cores
 from cmdpax.errors import ParameterError
@@ -19,11 +19,6 @@ from cmdpax.planning.solution import Solution
 from cmdpax.schedules import Schedule
 from cmdpax.transitions import Successors
 from cmdpax.version import __version__
-
-
-def name_of(algorithm: Algorithm) -> str:
-    """The registered name, or the name of the user's own factory."""
-    return algorithm if isinstance(algorithm, str) else getattr(algorithm, "__qualname__", "own")
 
 
 def write_manifest(

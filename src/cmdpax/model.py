@@ -219,12 +219,20 @@ def from_costs(
         )
     if cost.size == 0:
         return cost_model
-    lowest, highest = cost.min(axis=(1, 2, 3)), cost.max(axis=(1, 2, 3))
-    ceiling = np.where((lowest >= 0) & (highest <= 1), 1.0, highest)
+    ceiling = ceilings(cost)
     return cost_model.replace(
         constraint_rewards=ceiling[:, None, None, None] - cost,
         thresholds=cost_model.horizon * ceiling - limit,
     )
+
+
+def ceilings(signals: np.ndarray) -> np.ndarray:
+    """m, `[I]`, that turns costs `[I, H, S, A]` into constraint rewards m - cost, and back.
+
+    1 for signals in [0, 1], otherwise the largest.
+    """
+    lowest, highest = signals.min(axis=(1, 2, 3)), signals.max(axis=(1, 2, 3))
+    return np.where((lowest >= 0) & (highest <= 1), 1.0, highest)
 
 
 def _frozen(array: np.ndarray) -> np.ndarray:
@@ -242,10 +250,15 @@ def _is_frozen(array: object, dtype: type) -> bool:
 def _as_floats(name: str, value: Any) -> Any:
     if isinstance(value, jax.core.Tracer) or _is_frozen(value, np.float64):
         return value
+    return _frozen(as_floats(name, value, copy=True))
+
+
+def as_floats(name: str, value: Any, *, copy: bool | None = None) -> np.ndarray:
+    """An array of real numbers, copied only if needed or asked for; or why it is none."""
     try:
         if np.iscomplexobj(value):
             raise TypeError("they are complex")
-        return _frozen(np.array(value, dtype=np.float64))
+        return np.array(value, dtype=np.float64, copy=copy)
     except (TypeError, ValueError) as error:
         reason = " ".join(str(error).split())
         raise ModelError(f"{name} cannot be read as an array of real numbers: {reason}.") from None

@@ -9,7 +9,7 @@ import dataclasses
 import math
 from typing import Any, NamedTuple
 
-from cmdpax.errors import ParameterError, nearest_name
+from cmdpax.errors import ParameterError, check_choice
 from cmdpax.model import Sizes
 
 
@@ -43,9 +43,7 @@ class Optimism:
             "unvisited_rows": ("zero", "uniform"),
         }
         for name, known in choices.items():
-            if getattr(self, name) not in known:
-                hint = nearest_name(str(getattr(self, name)), known)
-                raise ParameterError(f"optimism's {name} is {getattr(self, name)!r}; {hint}.")
+            check_choice(f"optimism's {name}", getattr(self, name), known)
         if not (math.isfinite(self.scale) and self.scale >= 0):
             raise ParameterError(f"optimism's scale is {self.scale}, it must not be negative.")
         if self.bonus == "theory" and not (self.num_episodes and self.num_episodes > 0):

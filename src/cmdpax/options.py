@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from cmdpax.arguments import as_levels, check_choice, episodes_to_record
-from cmdpax.errors import ParameterError
+from cmdpax.arguments import as_levels, episodes_to_record
+from cmdpax.errors import ParameterError, check_choice
 from cmdpax.hyperparameters import require_count
 
 UNSAFE_AT = (1e-9, 0.01, 0.02, 0.05, 0.1)

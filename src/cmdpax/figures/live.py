@@ -8,7 +8,7 @@ import numpy as np
 from cmdpax.errors import ParameterError
 from cmdpax.figures.style import CONSTRAINT, OBJECTIVE, REFERENCE, band, canvas
 from cmdpax.hyperparameters import require_count
-from cmdpax.intervals import student
+from cmdpax.intervals import half_width
 from cmdpax.live import AgentAccount
 
 if TYPE_CHECKING:
@@ -107,9 +107,7 @@ def _moving(axis: Any, returns: np.ndarray, window: int, colour: str) -> None:
     """The mean of the last `window` episodes, from the first that has so many."""
     frames = np.lib.stride_tricks.sliding_window_view(returns, window)
     mean = frames.mean(axis=1)
-    half = np.zeros_like(mean)
-    if window > 1:
-        half = student(window) * frames.std(axis=1, ddof=1) / np.sqrt(window)
+    half = half_width(frames, axis=1) if window > 1 else np.zeros_like(mean)
     episodes = np.arange(window, len(returns) + 1)
     label = f"observed, mean of {window}"
     marker = "o" if len(mean) == 1 else ""

@@ -14,10 +14,9 @@ from gymnasium.core import Env
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.spaces import Discrete, MultiDiscrete
 
-from cmdpax.arguments import check_choice
 from cmdpax.environments.parameters import flag
-from cmdpax.errors import ParameterError, nearest_name
-from cmdpax.model import CMDP
+from cmdpax.errors import ParameterError, check_choice, nearest_name
+from cmdpax.model import CMDP, ceilings
 from cmdpax.transitions import Successors
 from cmdpax.validation import validate
 
@@ -67,7 +66,7 @@ class CMDPEnv(Env[Observation, Any]):
         self._cumulative_initial = _cumulative(cmdp.initial)
         by_pair = np.moveaxis(cmdp.constraint_rewards, 0, -1)  # [H, S, A, I]
         self._constraint_rewards = by_pair.copy()  # the I numbers of a pair side by side
-        self._ceilings = _ceilings(cmdp.constraint_rewards)
+        self._ceilings = ceilings(cmdp.constraint_rewards)
         self.limits = cmdp.horizon * self._ceilings - cmdp.thresholds
         self._state = 0
         self._step: int | None = None  # None before the first reset
@@ -191,12 +190,6 @@ def _cumulative(probabilities: np.ndarray) -> np.ndarray:
     sums = np.cumsum(probabilities, axis=-1)
     sums /= sums[..., -1:].copy()
     return sums
-
-
-def _ceilings(constraint_rewards: np.ndarray) -> np.ndarray:
-    """m, `[I]`: 1 for constraint rewards in [0, 1], otherwise the largest."""
-    lowest, highest = (f(constraint_rewards, axis=(1, 2, 3)) for f in (np.min, np.max))
-    return np.where((lowest >= 0) & (highest <= 1), 1.0, highest)
 
 
 def _check_unit_interval(cmdp: CMDP) -> None:

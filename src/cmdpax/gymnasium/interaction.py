@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cmdpax.arguments import check_choice
-from cmdpax.errors import CmdpaxWarning, FileError, ParameterError
+from cmdpax.errors import CmdpaxWarning, FileError, ParameterError, check_choice
 from cmdpax.gymnasium.encoders import Encoder
 from cmdpax.gymnasium.signals import Signals, Step, require_nothing_allowed, signals_of
 from cmdpax.gymnasium.spaces import Translation, translation_of
@@ -170,6 +169,7 @@ class _Player:
         self._ended: set[int] = set()
         self._went_on: set[int] = set()
         self._warned = False
+        self._rest: np.ndarray | None = None  # the signals of a step after the end
 
     def play(self, seed: int | None) -> _Played:
         """One episode of the environment, as one of the agent."""
@@ -182,8 +182,7 @@ class _Player:
         while agent.expects == "act" and not over:
             action = agent.act(states[-1])
             if terminated:
-                state, reward, costs = states[-1], 0.0, self._source.nothing()
-                require_nothing_allowed(agent, costs)
+                state, reward, costs = states[-1], 0.0, self._nothing()
             else:
                 state, reward, costs, terminated, truncated = self._step(states[-1], action)
                 steps += 1
@@ -193,6 +192,14 @@ class _Player:
             actions.append(action)
             signals.append(np.append(reward, costs))
         return _Played(agent.end(), multipliers, steps, terminated, states, actions, signals)
+
+    def _nothing(self) -> np.ndarray:
+        """The signals of a step after the end, checked once."""
+        if self._rest is None:
+            rest = self._source.nothing()
+            require_nothing_allowed(self._agent, rest)
+            self._rest = rest
+        return self._rest
 
     def _reset(self, seed: int | None) -> int:
         values = self._env.reset() if seed is None else self._env.reset(seed=seed)

@@ -26,9 +26,11 @@ def translation_of(
 ) -> Translation:
     """Between an environment and an agent whose sizes fit; refused where they do not."""
     check_spaces(env, agent, encoder, decoder)
-    last = end_state_of(env, agent, encoder, end_state)
-    num_states = _states_of(env, encoder) or agent.declaration.sizes.num_states
-    return Translation(encoder_of(env, encoder), decoder_of(env, decoder), last, num_states)
+    own, states = agent.declaration.sizes.num_states, _states_of(env, encoder)
+    last = own - 1 if states == own - 1 else None  # the state that the agent has more
+    if end_state is not None:
+        last = require_index("end_state", end_state, own, "states")
+    return Translation(encoder_of(env, encoder), decoder_of(env, decoder), last, states or own)
 
 
 def check_spaces(env: Any, agent: Agent, encoder: Any, decoder: Any) -> None:
@@ -47,22 +49,17 @@ def check_spaces(env: Any, agent: Agent, encoder: Any, decoder: Any) -> None:
         )
     sizes = agent.declaration.sizes
     states = getattr(env, "observation_space", None)
-    if encoder is None and states is not None:
-        if not isinstance(states, Discrete):
-            raise ParameterError(
-                f"the observations are {states}, not Discrete; give encoder=, a function that "
-                "turns one into a state 0 … S - 1 (MultiDiscreteEncoder, BoxEncoder, your own)."
-            )
-        if not sizes.num_states - 1 <= states.n <= sizes.num_states:
-            raise ParameterError(
-                f"the environment has {states.n} states, the agent {sizes.num_states}; make the "
-                f"agent with num_states={states.n} (or one more, where terminated episodes stay)."
-            )
-    declared = getattr(encoder, "num_states", None)
-    if declared is not None and not sizes.num_states - 1 <= declared <= sizes.num_states:
+    if encoder is None and states is not None and not isinstance(states, Discrete):
         raise ParameterError(
-            f"the encoder has {declared} states, the agent {sizes.num_states}; make the agent with "
-            f"num_states={declared} (or one more, where terminated episodes stay)."
+            f"the observations are {states}, not Discrete; give encoder=, a function that turns "
+            "one into a state 0 … S - 1 (MultiDiscreteEncoder, BoxEncoder, your own)."
+        )
+    found = _states_of(env, encoder)
+    if found is not None and not sizes.num_states - 1 <= found <= sizes.num_states:
+        raise ParameterError(
+            f"the {'environment' if encoder is None else 'encoder'} has {found} states, the agent "
+            f"{sizes.num_states}; make the agent with num_states={found} (or one more, where "
+            "terminated episodes stay)."
         )
     actions = getattr(env, "action_space", None)
     if decoder is None and actions is not None:
@@ -102,14 +99,6 @@ def decoder_of(env: Any, decoder: Callable[[int], Any] | None) -> Callable[[int]
         return decoder
     first = int(getattr(getattr(env, "action_space", None), "start", 0))
     return lambda action: action + first
-
-
-def end_state_of(env: Any, agent: Agent, encoder: Encoder | None, given: int | None) -> int | None:
-    """Where terminated episodes stay: the state that the agent has more than the environment."""
-    num_states = agent.declaration.sizes.num_states
-    if given is not None:
-        return require_index("end_state", given, num_states, "states")
-    return num_states - 1 if _states_of(env, encoder) == num_states - 1 else None
 
 
 def _states_of(env: Any, encoder: Encoder | None) -> int | None:

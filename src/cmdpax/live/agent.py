@@ -22,7 +22,7 @@ from cmdpax.live.declaration import (
 )
 from cmdpax.live.episode import EpisodeRecord, OpenEpisode
 from cmdpax.live.logs import Logged, episodes_of
-from cmdpax.live.steps import Sight, begin, follow, look, no_steps, trajectory_of
+from cmdpax.live.steps import Sight, begin, follow, look, no_steps, shapes, trajectory_of
 from cmdpax.optimism import Optimism
 from cmdpax.precision import in_double_precision, to_numpy
 from cmdpax.schedules import Scheduled
@@ -121,7 +121,9 @@ class Agent:
         declared = declare(**{name: given[name] for name in given if name != "self"})
         self._prepare(declared, algorithm)
         tally = Tally.empty(declared.sizes.num_constraints)
-        self._go_on(self._first_state(), tally, OpenEpisode())
+        with jax.enable_x64(True):
+            first = begin(self._setting, self._told)
+        self._go_on(first, tally, OpenEpisode())
 
     # ------------------------------------------------------------------------------- ask and tell
 
@@ -338,7 +340,8 @@ class Agent:
         found.declared.require_same_algorithm(path, algorithm)
         agent = cls.__new__(cls)
         agent._prepare(found.declared, algorithm or found.declared.algorithm)
-        state = saving.restore(Path(path), found.leaves, agent._first_state())
+        wanted = shapes(agent._setting, agent._told)
+        state = saving.restore(Path(path), found.leaves, wanted)
         agent._go_on(state, found.tally, found.episode)
         return agent
 
@@ -353,10 +356,6 @@ class Agent:
         self._setting = Setting(as_factory(algorithm), declared.sizes, declared.stationary)
         with jax.enable_x64(True):
             self._told = tell(declared)
-
-    @in_double_precision
-    def _first_state(self) -> Any:
-        return begin(self._setting, self._told)
 
     @in_double_precision
     def _go_on(self, state: Any, tally: Tally, episode: OpenEpisode) -> None:

@@ -8,7 +8,14 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from cmdpax.arguments import Algorithm, as_factory, as_optimism, as_regularization, as_seeds
+from cmdpax.arguments import (
+    Algorithm,
+    as_factory,
+    as_optimism,
+    as_regularization,
+    as_seeds,
+    name_of,
+)
 from cmdpax.batch import cast
 from cmdpax.errors import ModelError, ParameterError
 from cmdpax.hyperparameters import hyperparameters, is_constant, require_count
@@ -292,10 +299,8 @@ def _names(given: Sequence[str] | None, num_constraints: int) -> tuple[str, ...]
 
 
 def algorithm_name(algorithm: Algorithm) -> str:
-    """The registered name or the address, or the name of the user's own factory."""
-    if isinstance(algorithm, str):
-        return algorithm
-    return getattr(getattr(algorithm, "func", algorithm), "__qualname__", "own")  # of a partial
+    """`name_of`, of a partial that of its function."""
+    return name_of(getattr(algorithm, "func", algorithm))
 
 
 def _thresholds(given: Any) -> np.ndarray:

@@ -118,9 +118,9 @@ def _is_consistent(saved: Saved) -> bool:
     )
 
 
-def restore(path: Path, leaves: list[np.ndarray], first: Any) -> Any:
-    """The learner's state, in arrays like those of a first one."""
-    wanted, structure = jax.tree.flatten(first)
+def restore(path: Path, leaves: list[np.ndarray], shapes: Any) -> Any:
+    """The learner's state, in arrays of these shapes."""
+    wanted, structure = jax.tree.flatten(shapes)
     same = len(leaves) == len(wanted) and all(
         found.shape == leaf.shape and found.dtype == leaf.dtype
         for found, leaf in zip(leaves, wanted, strict=True)

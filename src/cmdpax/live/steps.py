@@ -37,6 +37,11 @@ def begin(setting: Setting, told: Told) -> Any:
     return _learner(setting, told).init()
 
 
+def shapes(setting: Setting, told: Told) -> Any:
+    """The shapes of a learner's state; nothing is computed."""
+    return jax.eval_shape(_learner(setting, told).init)
+
+
 @functools.partial(jax.jit, static_argnames="setting")
 def follow(setting: Setting, told: Told, state: Any, trajectory: Trajectory) -> Any:
     """The learner's state after an episode."""

@@ -12,7 +12,7 @@ from sweep_cases import contents, specification
 def test_a_new_sweep(tmp_path: Path) -> None:
     found = estimate(specification(num_episodes=400))
     assert (found.runs, found.runs_done, found.batches, found.episodes) == (8, 0, 1, 8 * 400)
-    assert found.num_bytes == 8 * int(5 * (9 + 2) * 8 * 0.65)
+    assert found.num_bytes == 8 * int(5 * (9 + 4) * 8 * 0.65)
     assert 0 <= found.compile_seconds <= found.seconds
     assert found.seconds > 0
 

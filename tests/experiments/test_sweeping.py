@@ -122,6 +122,8 @@ def assert_curves(curves: polars.DataFrame, history: cmdpax.History) -> None:
         "weak_constraints": history.weak_regret.maximum[0, places],
         "constraint_values": history.constraint_values[0, places],
         "multipliers": history.multipliers[0, places],
+        "strong_by_constraint": history.strong_regret.constraints[0, places],
+        "weak_by_constraint": history.weak_regret.constraints[0, places],
     }
     assert set(curves.columns) == {
         *expected,
@@ -251,7 +253,7 @@ class TestAgain:
         final = polars.read_parquet(f"{made.path}/final/*.parquet")
         assert final.sort("run").equals(made.final.sort("run"))
         curves = polars.read_parquet(f"{made.path}/curves/*.parquet")
-        assert curves.shape == (8 * 5, 11)
+        assert curves.shape == (8 * 5, 13)
         assert curves["run"].unique().sort().equals(final["run"].sort())
 
     @pytest.mark.filterwarnings("ignore:max_multiplier is 6, below")

@@ -13,7 +13,7 @@ from cmdpax.experiments.specification import Specification, read_specification
 from cmdpax.experiments.sweeping import run_one, stored_manifest
 
 _TRIAL_EPISODES = 300
-_NUMBERS_PER_ROW = 9  # of `curves`, besides two per constraint
+_NUMBERS_PER_ROW = 9  # of `curves`, besides four per constraint
 _COMPRESSED = 0.65  # Parquet's share of the plain bytes, measured
 
 
@@ -66,7 +66,7 @@ def estimate(
 
 
 def _run_bytes(model: Model, wanted: Specification) -> int:
-    numbers = _NUMBERS_PER_ROW + 2 * model.cmdp.num_constraints
+    numbers = _NUMBERS_PER_ROW + 4 * model.cmdp.num_constraints
     return int(len(wanted.recorded()) * numbers * 8 * _COMPRESSED)
 
 

@@ -149,5 +149,7 @@ def curve_rows(runs: Sequence[Run], accounts: Accounts, recorded: np.ndarray) ->
             "weak_constraints": flat(accounts.weak.maximum),
             "constraint_values": lists(accounts.constraint_values),
             "multipliers": lists(accounts.multipliers),
+            "strong_by_constraint": lists(accounts.strong.constraints),
+            "weak_by_constraint": lists(accounts.weak.constraints),
         }
     )

@@ -26,6 +26,8 @@ _ORDER = (
     "cmdp_name",
     "seed",
 )
+LATER = ("strong_by_constraint", "weak_by_constraint")
+"""Columns of `curves` that folders of the first versions do not have."""
 SUMS = {
     "strong": ("strong_objective", "strong_constraints"),
     "weak": ("weak_objective", "weak_constraints"),
@@ -93,16 +95,25 @@ class Results:
 
     @property
     def curves(self) -> "polars.LazyFrame":
-        """A row per run and recorded episode, with the run's CMDP, algorithm and seed."""
+        """A row per run and recorded episode, with the run's CMDP, algorithm and seed.
+
+        A folder may hold batches of an earlier version: what they do not say is null.
+        """
         import polars
 
         if not self._batches:
             return polars.LazyFrame({"run": []})
-        paths = [self._folder.table_path("curves", batch) for batch in self._batches]
+        paths: dict[bool, list[Path]] = {}
+        for batch in self._batches:
+            path = self._folder.table_path("curves", batch)
+            schema = polars.scan_parquet(path, glob=False).collect_schema()
+            paths.setdefault(set(LATER) <= set(schema), []).append(path)
+        absent = polars.lit(None, dtype=polars.List(polars.Float64))
+        scans = {whole: polars.scan_parquet(some, glob=False) for whole, some in paths.items()}
+        if False in scans:
+            scans[False] = scans[False].with_columns(**dict.fromkeys(LATER, absent))
         who = self.final.lazy().select("run", "cmdp", "algorithm", "configuration", "seed")
-        return polars.scan_parquet(paths, glob=False).join(
-            who, on="run", how="left", maintain_order="left"
-        )
+        return polars.concat(scans.values()).join(who, on="run", how="left", maintain_order="left")
 
     @cached_property
     def cmdps(self) -> Mapping[str, CMDP]:

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from cmdpax.auditing import Audit, audit
     from cmdpax.experiments import Comparison, Results, Specification, compare, results, sweep
     from cmdpax.planning.frontier import Frontier, frontier
+    from cmdpax.reporting import report
     from cmdpax.reproduction import Reproduction, reproduce
 
 # They bring polars, pydantic or much code, so they are imported when they are asked for.
@@ -64,6 +65,7 @@ _LATER = {
     "audit": "cmdpax.auditing",
     "compare": "cmdpax.experiments",
     "frontier": "cmdpax.planning.frontier",
+    "report": "cmdpax.reporting",
     "reproduce": "cmdpax.reproduction",
     "results": "cmdpax.experiments",
     "sweep": "cmdpax.experiments",
@@ -135,6 +137,7 @@ __all__ = [
     "parameters",
     "repeat",
     "replay",
+    "report",
     "reproduce",
     "rescale",
     "results",

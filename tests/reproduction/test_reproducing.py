@@ -1,8 +1,10 @@
 """`reproduce` on a tiny scale: everything is run, judged, drawn and written."""
 
 import json
+import re
 import warnings
 from collections.abc import Iterator
+from html import escape
 from pathlib import Path
 
 import numpy as np
@@ -82,6 +84,18 @@ def test_every_figure_is_drawn_twice(made: Made) -> None:
     for path in expected:
         start = {".png": b"\x89PNG", ".pdf": b"%PDF"}[path.suffix]
         assert path.read_bytes().startswith(start)
+
+
+def test_the_page_has_the_claims_and_the_command(made: Made) -> None:
+    folder, found = made
+    assert found.page == folder / "report.html"
+    text = found.page.read_text(encoding="utf-8")
+    for claim in found.claims:
+        assert f"{claim.on('123')}</span>{claim.number}. {escape(claim.sentence)}" in text
+    assert "cmdpax reproduce --out again --quick --cmdps 2 --theory" in text
+    labels = re.findall(r"<summary>Manifest: (.*?)</summary>", text)
+    assert labels[0] == "The paper&#x27;s experiment"
+    assert len(labels) == len(found.sweeps)
 
 
 def test_every_configuration_is_in_the_table(made: Made) -> None:

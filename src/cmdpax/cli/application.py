@@ -14,7 +14,7 @@ from cmdpax.cli.learning import algorithms, iterate, learn
 from cmdpax.cli.models import inspect, solve
 from cmdpax.cli.output import messages
 from cmdpax.cli.reproduction import reproduce
-from cmdpax.cli.sweeps import compare, plot, sweep
+from cmdpax.cli.sweeps import compare, plot, report, sweep
 from cmdpax.cli.watching import watch
 from cmdpax.errors import CmdpaxError
 
@@ -35,6 +35,7 @@ application.command()(learn)
 application.command()(algorithms)
 application.command()(sweep)
 application.command()(plot)
+application.command()(report)
 application.command()(compare)
 application.command()(reproduce)
 application.command()(audit)

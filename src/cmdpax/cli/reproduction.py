@@ -38,7 +38,7 @@ def reproduce(
         )
     )
     results.print(_verdict(found.claims))
-    for path in (out / "verdict.md", out / "configurations.md", out / "figures"):
+    for path in (out / "verdict.md", out / "configurations.md", out / "figures", found.page):
         messages.print(f"wrote {path}", markup=False)
     messages.print(
         f"{found.seconds:.0f} s in all, of which compilation {found.compile_seconds:.0f} s",

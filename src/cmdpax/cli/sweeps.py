@@ -1,4 +1,4 @@
-"""`cmdpax sweep`, `cmdpax plot` and `cmdpax compare`: many runs, their pictures, their tests."""
+"""`cmdpax sweep`, `plot`, `report` and `compare`: many runs, their pictures, their tests."""
 
 import time
 from collections.abc import Callable
@@ -81,6 +81,22 @@ def plot(
     figure = plot_sweep(open_results(folder), kind, algorithms=algorithm, cmdp=cmdp)
     save_figure(figure, out)
     messages.print(f"wrote {out}", markup=False)
+
+
+def report(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A folder that `sweep` or `reproduce` wrote.")
+    ],
+    out: Annotated[Path, typer.Option("--out", help="A .html file.")],
+) -> None:
+    """Write one page of results to look at and to send: it needs no network and no other file.
+
+    Example: cmdpax report results --out report.html
+    """
+    from cmdpax.reporting import report as write
+
+    write(folder, out)
+    messages.print(f"wrote {out}, {_size(out.stat().st_size)}", markup=False)
 
 
 def compare(

@@ -20,6 +20,14 @@ ALGORITHMS = {
     "vanilla-dual": "#0072B2",
     "regularized-dual": "#009E73",
 }
+# The same on a dark ground: what would vanish there is lighter.
+_ON_DARK = {
+    "#000000": "#F0E442",
+    "#0072B2": "#56B4E9",
+    "#009E73": "#2FC79B",
+    "#555555": "#B0B0B0",
+    "#56B4E9": "#4F9BFF",
+}
 FORMATS = (".png", ".pdf", ".svg")
 
 
@@ -72,3 +80,15 @@ def band(
 def colour_of(algorithm: str, position: int) -> str:
     """An algorithm has the same colour in every picture."""
     return ALGORITHMS.get(algorithm, OTHERS[(position + 2) % len(OTHERS)])
+
+
+def palette(dark: bool) -> dict[str, Any]:
+    """The colours of algorithms, and those for others in turn, on a light or a dark ground."""
+
+    def shade(colour: str) -> str:
+        return _ON_DARK.get(colour, colour) if dark else colour
+
+    return {
+        "algorithms": {name: shade(colour) for name, colour in ALGORITHMS.items()},
+        "others": [shade(colour) for colour in (*OTHERS[2:], *OTHERS[:2])],
+    }

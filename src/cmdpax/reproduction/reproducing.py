@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from cmdpax.errors import ParameterError
 from cmdpax.experiments import Results, Stand, sweep
 from cmdpax.files import write_text
+from cmdpax.reporting import report
 from cmdpax.reproduction import claims
 from cmdpax.reproduction.compilation import compilation_time
 from cmdpax.reproduction.costs import cost_ratios
@@ -29,6 +30,7 @@ class Reproduction(NamedTuple):
         sweeps: the results by name: "paper", "caps", "safety", "larger", "long", and "theory-SEED".
         claims: each with its quantities and decisions.
         figures: the pictures.
+        page: all of it as one page, `report.html`.
         seconds: of everything.
         compile_seconds: of them, compilation.
     """
@@ -37,6 +39,7 @@ class Reproduction(NamedTuple):
     sweeps: dict[str, Results]
     claims: list[Claim]
     figures: list[Path]
+    page: Path
     seconds: float
     compile_seconds: float
 
@@ -78,10 +81,11 @@ def reproduce(
             found.append(claim)
             sweeps |= more
     figures = draw_figures(sweeps, folder / "figures")
-    _write(folder, found, paper)
+    _write(folder, found, paper, _command(quick, num_cmdps, theory))
+    page = report(folder, folder / "report.html")
     seconds = time.perf_counter() - start
     cmdps = list(paper.cmdps.values())
-    return Reproduction(cmdps, sweeps, found, figures, seconds, compiled.seconds)
+    return Reproduction(cmdps, sweeps, found, figures, page, seconds, compiled.seconds)
 
 
 def judge(sweeps: dict[str, Results], seeds: Sequence[int]) -> list[Claim]:
@@ -104,14 +108,21 @@ def judge(sweeps: dict[str, Results], seeds: Sequence[int]) -> list[Claim]:
     ]
 
 
-def _write(folder: Path, found: list[Claim], paper: Measured) -> None:
-    """verdict.md and .json, configurations.md and .csv."""
+def _command(quick: bool, num_cmdps: int, theory: bool) -> str:
+    """What makes it again, for the page."""
+    options = [("--quick", quick), (f"--cmdps {num_cmdps}", num_cmdps > 1), ("--theory", theory)]
+    return " ".join(["cmdpax reproduce --out again", *(name for name, given in options if given)])
+
+
+def _write(folder: Path, found: list[Claim], paper: Measured, command: str) -> None:
+    """verdict.md and .json, configurations.md and .csv, replay.json."""
     records: Any = [as_record(claim) for claim in found]
     table = configuration_table(paper)
     contents = {
         "verdict.md": as_markdown(found) + "\n",
         "configurations.md": table_as_markdown(table) + "\n",
         "verdict.json": json.dumps(records, indent=1, allow_nan=False, ensure_ascii=False) + "\n",
+        "replay.json": json.dumps({"command": command}) + "\n",
     }
     for name, text in contents.items():
         write_text(folder / name, text)

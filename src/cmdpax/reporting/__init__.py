@@ -1,0 +1,5 @@
+"""One page of a sweep or a reproduction, to look at and to send."""
+
+from cmdpax.reporting.reporting import report
+
+__all__ = ["report"]

@@ -1,0 +1,180 @@
+"""Who is who in a sweep, and the measures of its runs.
+
+Everywhere else on the page CMDPs, algorithms and configurations are places in these lists.
+"""
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cmdpax.experiments.reading import SUMS, Results
+from cmdpax.reporting.encoding import all_rounded, rounded
+from cmdpax.schedules import Schedule
+
+if TYPE_CHECKING:
+    import polars
+
+MOST_RUNS = 20_000
+_MOST_NAMED_RUNS = 2_000
+_LABELS = {
+    "strong": "strong regret, sum",
+    "weak": "weak regret, sum",
+    "strong_objective": "strong regret, objective",
+    "strong_constraints": "strong regret, constraints",
+    "weak_objective": "weak regret, objective",
+    "weak_constraints": "weak regret, constraints",
+    "growth_objective": "growth exponent of the strong regret, objective",
+    "growth_constraints": "growth exponent of the strong regret, constraints",
+    "last_suboptimality": "suboptimality of the last policy",
+    "last_violation": "violation of the last policy",
+    "violation_std": "standard deviation of the violation, second half",
+    "suboptimality_std": "standard deviation of the suboptimality, second half",
+    "sign_changes": "sign changes of the violation per 1,000 episodes",
+    "capped": "share of episodes with a multiplier at its cap",
+}
+_UNSAFE = "unsafe_at_"
+_SYMBOLS = {"step_size": "η", "regularization": "τ", "max_multiplier": "λ_max", "margin": "margin"}
+
+
+class Listing(NamedTuple):
+    """Who is who.
+
+    Attributes:
+        cmdps: fingerprints of the CMDPs that have runs, in the order of the manifest.
+        algorithms: baselines first, then in the order of the specification.
+        configurations: as the page has them, algorithm by algorithm.
+        runs: a row per run: `run`, `seed`, and places `cmdp` and `configuration`; sorted by these.
+    """
+
+    cmdps: list[str]
+    algorithms: list[str]
+    configurations: list[dict[str, Any]]
+    runs: "polars.DataFrame"
+
+
+def list_sweep(results: Results) -> Listing:
+    """Who is who in a sweep with finished runs."""
+    import polars
+
+    final = results.final
+    with_runs = set(final["cmdp"])
+    cmdps = [fingerprint for fingerprint in results.manifest["cmdps"] if fingerprint in with_runs]
+    algorithms = _algorithms(results)
+    configurations = _configurations(final, algorithms)
+    places = {entry["id"]: place for place, entry in enumerate(configurations)}
+    runs = final.select(
+        "run",
+        "seed",
+        cmdp=polars.col("cmdp").replace_strict({one: i for i, one in enumerate(cmdps)}),
+        configuration=polars.col("configuration").replace_strict(places),
+    )
+    return Listing(cmdps, algorithms, configurations, runs.sort("configuration", "cmdp", "seed"))
+
+
+def _algorithms(results: Results) -> list[str]:
+    """A folder may hold runs of earlier specifications: those come last."""
+    specified = [entry["name"] for entry in results.manifest["specification"]["algorithms"]]
+    names = dict.fromkeys([*specified, *results.final["algorithm"]])
+    there = set(results.final["algorithm"])
+    found = [name for name in names if name in there]
+    return sorted(found, key=lambda name: not name.startswith("vanilla"))
+
+
+def _configurations(final: "polars.DataFrame", algorithms: list[str]) -> list[dict[str, Any]]:
+    """In the order of `final` within an algorithm."""
+    rows = final.unique("configuration", keep="first", maintain_order=True).to_dicts()
+    rows.sort(key=lambda row: algorithms.index(row["algorithm"]))
+    entries = [_configuration(row, algorithms) for row in rows]
+    for place in range(len(algorithms)):
+        _name([entry for entry in entries if entry["algorithm"] == place])
+    return entries
+
+
+def _configuration(row: dict[str, Any], algorithms: list[str]) -> dict[str, Any]:
+    schedules = {
+        name: str(Schedule(row[name], row[f"{name}_exponent"], row[f"{name}_offset"]))
+        for name in ("step_size", "regularization", "margin")
+    }
+    return {
+        "id": row["configuration"],
+        "algorithm": algorithms.index(row["algorithm"]),
+        "label": "",
+        **schedules,
+        "max_multiplier": rounded(row["max_multiplier"]),
+        "optimism": _optimism(row),
+    }
+
+
+def _optimism(row: dict[str, Any]) -> str:
+    """What a reader would ask for: the scale, and what is not as in the paper's simulations."""
+    parts = [f"scale {row['optimism_scale']:g}"]
+    if row["optimism_bonus"] == "theory":
+        failure = row["optimism_failure_probability"]
+        parts.append(
+            f"the theory's bonuses (δ = {failure:g}, K = {row['optimism_num_episodes']:,})"
+        )
+    if row["optimism_rewards"] == "estimated":
+        unvisited = row["optimism_unvisited_rewards"]
+        where = "" if unvisited is None else f" ({unvisited:g} where unvisited)"
+        parts.append(f"rewards estimated{where}")
+    if row["optimism_unvisited_rows"] == "zero":
+        parts.append("unvisited rows zero")
+    return ", ".join(parts)
+
+
+def _name(entries: list[dict[str, Any]]) -> None:
+    """Label an algorithm's configurations by what varies among them, and by η always."""
+    varies = [
+        name
+        for name in (*_SYMBOLS, "optimism")
+        if name == "step_size" or len({entry[name] for entry in entries}) > 1
+    ]
+    for entry in entries:
+        parts = []
+        for name in varies:
+            value = entry[name]
+            text = f"{value:g}" if isinstance(value, float) else str(value)
+            parts.append(f"{_SYMBOLS[name]} = {text}" if name in _SYMBOLS else text)
+        entry["label"] = ", ".join(parts)
+    count = Counter(entry["label"] for entry in entries)
+    for entry in entries:
+        if count[entry["label"]] > 1:  # they differ in digits or choices that are not shown
+            entry["label"] += f" ({entry['id']})"
+
+
+# ----------------------------------------------------------------------------------------- measures
+
+
+def measure_names(results: Results) -> list[str]:
+    """The sums of regrets, then the measures of `final`."""
+    columns = results.final.columns
+    return [*SUMS, *columns[columns.index(SUMS["strong"][0]) :]]
+
+
+def measure_label(name: str) -> str:
+    """A measure in words."""
+    if name.startswith(_UNSAFE):
+        level = float(name.removeprefix(_UNSAFE))
+        return "share of unsafe episodes" + ("" if 0 <= level < 1e-6 else f" (by ≥ {level:g})")
+    return _LABELS.get(name, name.replace("_", " "))
+
+
+def measure_runs(results: Results, listing: Listing) -> dict[str, Any]:
+    """Every run's measures; with very many runs the means of a configuration on a CMDP."""
+    import polars
+
+    names = measure_names(results)
+    sums = {name: polars.sum_horizontal(*parts) for name, parts in SUMS.items()}
+    measured = results.final.select("run", *names[len(SUMS) :], **sums)
+    table = listing.runs.join(measured, on="run", how="left", maintain_order="left")
+    identities = table["run"].to_list() if len(table) <= _MOST_NAMED_RUNS else None
+    if len(table) > MOST_RUNS:
+        by = ("configuration", "cmdp")
+        table = table.group_by(*by, maintain_order=True).agg(polars.col(*names).mean())
+        table = table.with_columns(seed=polars.lit(None, dtype=polars.Int64))
+    return {
+        "cmdp": table["cmdp"].to_list(),
+        "configuration": table["configuration"].to_list(),
+        "seed": table["seed"].to_list(),
+        "run": identities,
+        "measures": {name: all_rounded(table[name]) for name in names},
+    }

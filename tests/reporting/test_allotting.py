@@ -1,0 +1,101 @@
+"""Budgets: how much of every sweep goes into a page."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cmdpax.reporting.allotting import (
+    FEWEST_EPISODES,
+    GOOD_EPISODES,
+    Allotment,
+    Group,
+    allot,
+    num_rows,
+)
+
+
+@st.composite
+def sweeps(draw: st.DrawFn) -> list[Group]:
+    """The groups of a sweep."""
+    num_cmdps, num_configurations = draw(st.integers(1, 9)), draw(st.integers(1, 20))
+    units, series = draw(st.integers(1, 12)), draw(st.sampled_from([3, 7, 18]))
+    cmdps = [*range(num_cmdps), *([None] if num_cmdps > 1 else [])]
+    return [
+        Group(cmdp, num_cmdps if cmdp is None else units, series)
+        for _ in range(num_configurations)
+        for cmdp in cmdps
+    ]
+
+
+def size(groups: list[Group], allotment: Allotment) -> int:
+    return sum(
+        num_rows(group, allotment.num_shown) * allotment.num_episodes
+        for group in groups
+        if group.cmdp is None or group.cmdp < allotment.num_cmdps
+    )
+
+
+@given(
+    st.lists(st.tuples(sweeps(), st.integers(1, 2000)), min_size=1, max_size=5),
+    st.integers(100_000, 2_000_000),
+)
+def test_budgets_are_kept(given_sweeps: list[tuple[list[Group], int]], budget: int) -> None:
+    all_groups, recorded = zip(*given_sweeps, strict=True)
+    allotments = allot(all_groups, recorded, budget)
+    sizes = [size(groups, one) for groups, one in zip(all_groups, allotments, strict=True)]
+    assert sum(sizes) <= budget
+    for groups, length, one in zip(all_groups, recorded, allotments, strict=True):
+        own = {group.cmdp for group in groups} - {None}
+        assert 1 <= one.num_shown <= 5
+        assert 0 <= one.num_cmdps <= len(own)
+        assert len(own) > 1 or one.num_cmdps == 1
+        assert one.num_episodes <= length
+        if len(all_groups) > 1:
+            continue
+        # Single runs are left out only where a good number of episodes was too many, CMDPs only
+        # where even the fewest were.
+        fewest = one._replace(num_episodes=min(FEWEST_EPISODES, length))
+        good = one._replace(num_episodes=min(GOOD_EPISODES, length))
+        if one.num_shown < 5:
+            assert size(groups, good._replace(num_shown=one.num_shown + 1)) > budget
+        if one.num_cmdps < len(own):
+            more = fewest._replace(num_shown=1, num_cmdps=one.num_cmdps + 1)
+            assert size(groups, more) > budget
+    needs = [
+        size(groups, Allotment(length, 5, 9))
+        for groups, length in zip(all_groups, recorded, strict=True)
+    ]
+    if sum(needs) <= budget:
+        assert sizes == needs
+    if needs[0] <= 0.75 * budget:
+        assert sizes[0] == needs[0]
+
+
+def test_who_needs_less_leaves_it_to_the_others() -> None:
+    one = [Group(0, 1, 9)]  # ten rows
+    found = allot([one, one, one, one], [7000, 100, 5000, 5000], 10_000 * 10)
+    assert [entry.num_episodes for entry in found] == [7000, 100, 1450, 1450]
+    found = allot([one, one], [9900, 100], 10_000 * 10)
+    assert [entry.num_episodes for entry in found] == [9900, 100]
+    found = allot([one, one], [20_000, 20_000], 10_000 * 10)
+    assert [entry.num_episodes for entry in found] == [7500, 2500]
+
+
+def test_first_episodes_then_runs_then_cmdps() -> None:
+    groups = [*(Group(cmdp, 6, 3) for cmdp in range(4)), Group(None, 4, 3)]
+
+    def found(numbers: int) -> Allotment:
+        return allot([groups], [1000], numbers)[0]
+
+    everything = 4 * (1 + 3 * 7) + (1 + 3 * 6)
+    assert found(1000 * everything) == (1000, 5, 4)
+    assert found(500 * everything) == (500, 5, 4)
+    assert found(GOOD_EPISODES * everything) == (GOOD_EPISODES, 5, 4)
+    four = 5 * (1 + 3 * 6)
+    assert found(GOOD_EPISODES * everything - 1) == (400 * everything // four, 4, 4)
+    least = 5 * (1 + 3 * 3)
+    assert found(GOOD_EPISODES * least) == (GOOD_EPISODES, 1, 4)
+    assert found(100 * least) == (100, 1, 4)
+    assert found(FEWEST_EPISODES * least) == (60, 1, 4)
+    assert found(FEWEST_EPISODES * (least - 10)) == (60, 1, 3)
+    assert found(FEWEST_EPISODES * 10) == (60, 1, 0)
+    assert found(FEWEST_EPISODES * 5) == (30, 1, 0)

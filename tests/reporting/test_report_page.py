@@ -1,0 +1,282 @@
+"""`report` as a file: what is written, what is escaped, what is allowed, what is refused."""
+
+import base64
+import hashlib
+import json
+import re
+import shlex
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import polars
+import pytest
+
+import cmdpax
+from cmdpax.reporting.content import content
+from cmdpax.reporting.page import write_page
+from cmdpax.reporting.sections import number, write_claims, write_story
+from cmdpax.reporting.story import tell_story
+from report_cases import ALGORITHMS, invent, random_cmdps
+
+HOSTILE = "</script><img src=x onerror=alert(1)>&amp;"
+
+
+class Elements(HTMLParser):
+    """The elements of a page, with their attributes and the text of scripts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[str] = []
+        self._inside = False
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+        self._inside = tag == "script"
+        if self._inside:
+            self.scripts.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside = False
+
+    def handle_data(self, data: str) -> None:
+        if self._inside:
+            self.scripts[-1] += data
+
+    def payload(self) -> dict[str, Any]:
+        """The data of the page's scripts."""
+        places = [attributes.get("id") for tag, attributes in self.found if tag == "script"]
+        return dict(json.loads(self.scripts[places.index("payload")]))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two CMDPs, two algorithms, three seeds."""
+    out = tmp_path_factory.mktemp("results") / "sweep"
+    invent(
+        {
+            "num_episodes": 40,
+            "seeds": 3,
+            "record": "all",
+            "cmdps": random_cmdps(seed=[1, 2]),
+            "algorithms": ALGORITHMS,
+        },
+        out,
+    )
+    return out
+
+
+@pytest.fixture(scope="module")
+def page(folder: Path) -> str:
+    return cmdpax.report(folder, folder.parent / "page.html").read_text(encoding="utf-8")
+
+
+# ----------------------------------------------------------------------------------------- the file
+
+
+def test_it_is_written_whole_and_replaced(folder, tmp_path):
+    out = tmp_path / "page.html"
+    out.write_text("before")
+    assert cmdpax.report(folder, out) == out
+    assert out.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_a_page_depends_on_the_folder_alone(folder, page, tmp_path):
+    assert cmdpax.report(folder, tmp_path / "again.html").read_text(encoding="utf-8") == page
+
+
+def test_nothing_is_left_in_the_template(page):
+    assert "slot:" not in page
+
+
+def test_ids_are_unique_and_what_refers_to_them_exists(page):
+    found = Elements(page).found
+    ids = [attributes["id"] for _, attributes in found if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    for _, attributes in found:
+        for name in ("for", "aria-describedby", "aria-labelledby", "data-copies"):
+            assert attributes.get(name, ids[0]) in ids
+        if (attributes.get("href") or "").startswith("#"):
+            assert attributes["href"][1:] in ids
+
+
+def test_every_chart_has_a_text_alternative_and_takes_the_keyboard(page):
+    charts = [a for _, a in Elements(page).found if "chart" in (a.get("class") or "").split()]
+    assert len(charts) >= 8
+    for chart in charts:
+        assert chart["tabindex"] == "0"
+        assert chart["role"] == "img"
+        assert chart["aria-label"]
+        assert chart["aria-describedby"] == f"{chart['id']}-text"
+
+
+def test_the_browser_may_run_these_scripts_alone_and_fetch_nothing(page):
+    elements = Elements(page)
+    policy = next(a["content"] for t, a in elements.found if "http-equiv" in a)
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    assert rules["default-src"] == "'none'"
+    assert "unsafe" not in rules["script-src"]
+    assert rules["img-src"] == "data: blob:"
+    kinds = [attributes for tag, attributes in elements.found if tag == "script"]
+    own = [text for text, a in zip(elements.scripts, kinds, strict=True) if "type" not in a]
+    digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in own]
+    assert len(own) == 1
+    assert f"'sha256-{digests[0]}'" in rules["script-src"].split()
+    assert len(rules["script-src"].split()) == 2  # and Plotly's
+    for tag, attributes in elements.found:
+        assert not any(name.startswith("on") for name in attributes)
+        assert not any(str(a).startswith(("http", "//")) for a in attributes.values()), tag
+
+
+# ------------------------------------------------------------------------------------------- names
+
+
+def test_names_are_text(folder):
+    found = content(folder)
+    payload = json.loads(json.dumps(found.payload))
+    sweep = payload["sweeps"][0]
+    payload["folder"] = sweep["label"] = HOSTILE
+    sweep["cmdps"][0]["name"] = HOSTILE
+    sweep["algorithms"] = [HOSTILE, "other"]
+    sweep["configurations"][0]["label"] = HOSTILE
+    payload["replay"] = {"command": HOSTILE, "specification": HOSTILE, "notes": [HOSTILE]}
+    payload["claims"] = [claim(sentence=HOSTILE, remark=HOSTILE, text=HOSTILE)]
+    page = write_page(found._replace(payload=payload))
+    elements = Elements(page)
+    assert "img" not in {tag for tag, _ in elements.found}
+    assert elements.payload()["sweeps"][0]["cmdps"][0]["name"] == HOSTILE
+    assert page.count("</script>") == sum(tag == "script" for tag, _ in elements.found)
+    assert page.count("&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;&amp;amp;") >= 8
+
+
+def claim(**texts: str) -> dict[str, Any]:
+    interval = {"mean": -1.5, "half": 0.25, "size": 3}
+    return {
+        "number": 1,
+        "sentence": texts["sentence"],
+        "remark": texts["remark"],
+        "first_cmdp": "holds",
+        "family": "fails",
+        "cmdps": 2,
+        "cmdps_held": 1,
+        "quantities": [
+            {
+                "text": texts["text"],
+                "side": "below",
+                "bound": 0.0,
+                "first_cmdp": interval,
+                "family": {"mean": 2.0, "half": None, "size": 2},
+                "cmdps_held": 1,
+            }
+        ],
+    }
+
+
+def test_claims_have_their_numbers():
+    told = write_claims([claim(sentence="It is smaller.", remark="Why.", text="a difference")])
+    for part in ("1 hold,", "holds</span>1. It is smaller.", "a difference: −1.5 ± 0.25", "Why."):
+        assert part in told
+    assert "Over 2 CMDPs: fails; on 1 of them one by one." in told
+    assert "<td>below 0</td><td>−1.5 ± 0.25</td><td>2</td>" in told
+    assert write_claims(None) == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "–"), (0.0, "0"), (-1.23456, "−1.235"), (12345.6, "12,346"), (1e-7, "1e−07")],
+)
+def test_numbers_for_people(value, text):
+    assert number(value) == text
+
+
+# ------------------------------------------------------------------------------------------- story
+
+
+def test_the_story_is_of_a_vanilla_algorithm_and_its_counterpart(folder):
+    results = cmdpax.results(folder)
+    sweep = content(folder).payload["sweeps"][0]
+    sides = tell_story(sweep)
+    assert [s.algorithm for s in sides] == ["vanilla-primal-dual", "regularized-primal-dual"]
+    first = next(iter(results.manifest["cmdps"]))
+    best = results.best(cmdps=[first])
+    for side in sides:
+        chosen = best.filter(polars.col("algorithm") == side.algorithm)["configuration"][0]
+        row = results.final.filter(
+            (polars.col("configuration") == chosen)
+            & (polars.col("cmdp") == first)
+            & (polars.col("seed") == int(side.run.removeprefix("seed ")))
+        ).row(0, named=True)
+        group = sweep["groups"][side.group]
+        assert sweep["configurations"][group["configuration"]]["id"] == chosen
+        assert group["shown"][0] == side.run
+        assert side.strong == pytest.approx(row["strong_constraints"], rel=1e-6)
+        assert side.weak == pytest.approx(row["weak_constraints"], rel=1e-6)
+        assert side.spared == pytest.approx(side.strong - side.weak)
+        assert side.num_unsafe == round(40 * row["unsafe_at_1e-09"])
+    text = write_story(sides, 40)
+    for side in sides:
+        assert f"<b>{number(side.strong)}</b>" in text
+        assert f"<b>− {number(side.spared)}</b>" in text
+        assert f"<b>= {number(side.weak)}</b>" in text
+        assert f"hides {side.hidden:.0%} of the violation" in text
+
+
+def test_without_a_pair_the_story_is_of_the_worst_and_the_best(folder):
+    sweep = json.loads(json.dumps(content(folder).payload["sweeps"][0]))
+    sweep["algorithms"] = ["one", "two"]
+    strong = {side.algorithm: side.strong for side in tell_story(sweep)}
+    assert strong
+    assert min(strong, key=strong.__getitem__) == list(strong)[-1]
+
+
+def test_without_constraints_there_is_no_story(folder):
+    sweep = json.loads(json.dumps(content(folder).payload["sweeps"][0]))
+    sweep["cmdps"][0]["sizes"]["num_constraints"] = 0
+    assert tell_story(sweep) == []
+    assert write_story([], 40) == ""
+
+
+# ------------------------------------------------------------------------------------ command line
+
+
+def test_command(run, folder, tmp_path):
+    code, out, err = run("report", str(folder), "--out", "page.html")
+    assert (code, out) == (0, "")
+    assert re.fullmatch(r"wrote page\.html, [\d.]+ MiB\n", err)
+    assert (tmp_path / "page.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("nowhere --out page.html", "error: nowhere is not a folder; give one that"),
+        (". --out page.html", "error: . holds no results; give one that"),
+        (". --out page.pdf", "error: page.pdf has the ending '.pdf'; a page is a .html file."),
+        (". --out deep/page.html", "error: cannot write deep/page.html: the folder deep does not"),
+    ],
+)
+def test_what_is_refused(run, tmp_path, arguments, message):
+    code, out, err = run("report", *shlex.split(arguments))
+    assert (code, out) == (1, "")
+    assert err.startswith(message)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_command_that_the_page_tells_makes_the_numbers_again(run, tmp_path):
+    specification = {
+        "num_episodes": 20,
+        "seeds": [3, 5],
+        "cmdps": [{"environment": "bandit"}],
+        "algorithms": [{"name": "vanilla-primal-dual", "step_size": [0.1, "0.3*k^-0.2"]}],
+    }
+    before = cmdpax.sweep(specification, tmp_path / "results")
+    run("report", "results", "--out", "page.html")
+    replay = Elements((tmp_path / "page.html").read_text(encoding="utf-8")).payload()["replay"]
+    (tmp_path / "specification.toml").write_text(replay["specification"], encoding="utf-8")
+    program, *arguments = shlex.split(replay["command"])
+    code, _, _ = run(*arguments)
+    assert (program, code) == ("cmdpax", 0)
+    assert cmdpax.results(tmp_path / "again").final.equals(before.final)

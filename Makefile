@@ -37,7 +37,7 @@ examples: $(RUNTIME) ## live systems and Gymnasium's toys, with pictures, into b
 	for name in frozen_lake cliff_walking taxi service_queue; do \
 		$(BIN)/python examples/$$name.py build/examples/$$name.png || exit 1; done
 
-test: $(TOOLS) ## all tests and doctests
+test: $(TOOLS) ## all tests and doctests; those of the results page if chromium is there
 	$(BIN)/python -m pytest --numprocesses auto --quiet
 
 check: $(TOOLS) ## formatter, linter, types, import layers, spelling, tests, strict docs
@@ -53,7 +53,8 @@ format: $(TOOLS) ## format the code and mend what the linter can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-docs: $(TOOLS) ## the documentation site, into site/
+docs: $(TOOLS) ## the documentation site with the page of the paper's experiment, into site/
+	$(BIN)/cmdpax reproduce --out build/reproduction
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: $(RUNTIME) ## the benchmarks of this machine's processor

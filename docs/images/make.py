@@ -1,7 +1,7 @@
 """Make the pictures of the documentation: `python docs/images/make.py`, about two minutes.
 
-Three are figures that `cmdpax reproduce` draws, one is an example's; the others are of a frontier
-and of the audit.
+Three are figures that `cmdpax reproduce` draws, one shows its page in a browser (chromium must be
+there), one is an example's; the others are of a frontier and of the audit.
 """
 
 import runpy
@@ -16,6 +16,21 @@ from cmdpax.figures import plot_frontier, plot_potentials, save_figure
 HERE = Path(__file__).parent
 FIGURES = ("iterates.png", "regret-primal-dual.png", "long-run.png")
 
+
+def show_page(page: Path, picture: Path) -> None:
+    """The first section of a page, as a browser shows it."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        program = shutil.which("chromium")
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        tab = browser.new_page(viewport={"width": 1000, "height": 800}, color_scheme="light")
+        tab.goto(page.as_uri())
+        tab.locator("html[data-ready]").wait_for(state="attached")
+        tab.locator("#story").screenshot(path=picture)
+        browser.close()
+
+
 if __name__ == "__main__":
     queue = cmdpax.environments.make("queue")
     figure = plot_frontier(cmdpax.frontier(queue), own_threshold=queue.thresholds[0])
@@ -25,6 +40,7 @@ if __name__ == "__main__":
         for path in made.figures:
             if path.name in FIGURES:
                 shutil.copyfile(path, HERE / path.name)
+        show_page(made.page, HERE / "report.png")
     cmdp = cmdpax.environments.make("random")
     audits = {
         tau: cmdpax.audit(cmdp, num_iterations=3000, regularization=tau)

@@ -16,7 +16,7 @@ import cmdpax
 from cmdpax.reporting.content import content
 from cmdpax.reporting.page import write_page
 from cmdpax.reporting.sections import number, write_claims, write_story
-from cmdpax.reporting.story import tell_story
+from cmdpax.reporting.story import Side, tell_story
 from report_cases import ALGORITHMS, invent, random_cmdps
 
 HOSTILE = "</script><img src=x onerror=alert(1)>&amp;"
@@ -175,6 +175,16 @@ def claim(**texts: str) -> dict[str, Any]:
     }
 
 
+def test_the_line_below_a_claim_is_what_decides_it():
+    one = claim(sentence="It is smaller.", remark="", text="a difference")
+    other = one["quantities"][0] | {"text": "a ratio", "bound": -1.4}  # its interval holds -1.4
+    both = one | {"quantities": [*one["quantities"], other], "first_cmdp": "undecided"}
+    assert "<small>a ratio: −1.5 ± 0.25, claimed below −1.4 (and 1 more)</small>" in write_claims(
+        [both]
+    )
+    assert "<small>a difference: −1.5 ± 0.25, claimed below 0</small>" in write_claims([one])
+
+
 def test_claims_have_their_numbers():
     told = write_claims([claim(sentence="It is smaller.", remark="Why.", text="a difference")])
     for part in ("1 hold,", "holds</span>1. It is smaller.", "a difference: −1.5 ± 0.25", "Why."):
@@ -221,7 +231,85 @@ def test_the_story_is_of_a_vanilla_algorithm_and_its_counterpart(folder):
         assert f"<b>{number(side.strong)}</b>" in text
         assert f"<b>− {number(side.spared)}</b>" in text
         assert f"<b>= {number(side.weak)}</b>" in text
-        assert f"hides {side.hidden:.0%} of the violation" in text
+        assert f"of the {number(side.strong)}." in text
+
+
+def test_of_several_constraints_the_worst_is_told(tmp_path):
+    results = invent(
+        {
+            "num_episodes": 30,
+            "seeds": 2,
+            "record": "all",
+            "cmdps": random_cmdps(num_constraints=3),
+            "algorithms": ALGORITHMS,
+        },
+        tmp_path / "sweep",
+    )
+    sweep = content(tmp_path / "sweep").payload["sweeps"][0]
+    sides = tell_story(sweep)
+    assert len(sides) == 2
+    for side in sides:
+        chosen = sweep["configurations"][sweep["groups"][side.group]["configuration"]]["id"]
+        curves = results.curves.filter(
+            (polars.col("configuration") == chosen)
+            & (polars.col("seed") == int(side.run.removeprefix("seed ")))
+        ).collect()
+        last = curves.sort("episode").row(-1, named=True)
+        strong, weak = last["strong_by_constraint"], last["weak_by_constraint"]
+        assert side.constraint == strong.index(max(strong))
+        assert side.strong == pytest.approx(max(strong), rel=1e-6)
+        assert side.weak == pytest.approx(weak[side.constraint], rel=1e-6)
+        assert side.as_record()["series"] == f"violation[{side.constraint}]"
+    assert "with the largest strong regret" in write_story(sides, 30)
+
+
+SIDE = Side("vanilla-dual", "η = 0.1", "", 0, None, 12, 30.0, 5.0, 0.2, 0.1, False)
+STEADY = SIDE._replace(
+    algorithm="regularized-dual", strong=20.0, weak=19.9, swing=0.01, last=0.02, biased=True
+)
+
+
+def test_the_story_says_which_account_prefers_whom():
+    told = write_story([SIDE, STEADY], 40)
+    assert "<strong>vanilla-dual looks better</strong> (5 against 19.9)" in told
+    assert "<strong>regularized-dual is better</strong> (20 against 30)" in told
+    assert "So weak regret shows only 5 of the 30." in told
+    assert "next to nothing cancels" in told
+    assert "±0.01 with regularized-dual, and ±0.2 with vanilla-dual" in told
+
+
+def test_the_story_is_honest_where_the_other_is_no_better():
+    told = write_story([SIDE, STEADY._replace(strong=31.0)], 40)
+    assert "The strong regret is not smaller here (31 against 30)" in told
+    assert "looks better" not in told
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({}, True),
+        ({"biased": False}, False),  # a decaying τ, or a margin
+        ({"swing": 0.5}, False),  # it has not settled
+        ({"last": -0.1}, False),  # nothing is missed
+        ({"weak": 20.0}, False),  # it never came near the threshold
+    ],
+)
+def test_the_bias_is_blamed_only_where_it_is_the_reason(changes, told):
+    sentence = "a fixed τ leaves a small constant error, which a margin removes"
+    assert (sentence in write_story([SIDE, STEADY._replace(**changes)], 40)) == told
+
+
+def test_a_bias_needs_a_constant_regularization_without_a_margin(folder):
+    sweep = content(folder).payload["sweeps"][0]
+    assert [side.biased for side in tell_story(sweep)] == [False, True]  # vanilla has no τ
+    changed = json.loads(json.dumps(sweep))
+    for configuration in changed["configurations"]:
+        configuration["margin"] = "0.1"
+    assert [side.biased for side in tell_story(changed)] == [False, False]
+    changed = json.loads(json.dumps(sweep))
+    for configuration in changed["configurations"]:
+        configuration["regularization"] = "0.1*k^-0.2"
+    assert [side.biased for side in tell_story(changed)] == [False, False]
 
 
 def test_without_a_pair_the_story_is_of_the_worst_and_the_best(folder):

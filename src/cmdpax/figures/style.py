@@ -21,6 +21,7 @@ ALGORITHMS = {
     "regularized-dual": "#009E73",
 }
 # The same on a dark ground: what would vanish there is lighter.
+_ON_WHITE = {"#E69F00": "#B97F00", "#56B4E9": "#2C8AC4"}  # thin lines need a contrast of 3:1
 _ON_DARK = {
     "#000000": "#F0E442",
     "#0072B2": "#56B4E9",
@@ -86,7 +87,7 @@ def palette(dark: bool) -> dict[str, Any]:
     """The colours of algorithms, and those for others in turn, on a light or a dark ground."""
 
     def shade(colour: str) -> str:
-        return _ON_DARK.get(colour, colour) if dark else colour
+        return (_ON_DARK if dark else _ON_WHITE).get(colour, colour)
 
     return {
         "algorithms": {name: shade(colour) for name, colour in ALGORITHMS.items()},

@@ -11,7 +11,7 @@ from cmdpax.experiments.reading import LATER, Results
 from cmdpax.intervals import half_width
 from cmdpax.model import CMDP
 from cmdpax.reporting.allotting import Allotment
-from cmdpax.reporting.encoding import encode
+from cmdpax.reporting.encoding import all_rounded, encode
 from cmdpax.reporting.tables import Listing
 from cmdpax.reporting.thinning import thin
 
@@ -227,6 +227,8 @@ def _block(
         "recorded": len(episodes),
         "kept": len(kept),
         "series": list(group.series),
+        # Of the first run, or of the only one: what its accounts say in the end.
+        "ends": all_rounded([part[2 if len(part) > 1 else 0, -1] for part in rows]),
     }
     each = len(rows[0])
     half_widths = range(1, each * len(rows), each) if each > 1 else ()

@@ -84,9 +84,10 @@ def _opening(payload: dict[str, Any]) -> tuple[str, str]:
     if payload["kind"] == "reproduction":
         heading = "Truly no-regret learning in constrained MDPs, reproduced"
         lead = (
-            "The experiment of Müller et al. (ICML 2024): learners that must earn and stay safe in "
-            f"a world they do not know. {runs:,} runs, {first['num_episodes']:,} episodes of "
-            f"{len(first['configurations'])} configurations first, and what became of the claims."
+            "The experiment of Müller et al. (ICML 2024) on constrained Markov decision processes "
+            "(CMDPs): learners that must earn and stay safe in a world they do not know. "
+            f"{len(first['configurations'])} configurations, {first['num_episodes']:,} episodes "
+            f"each, {runs:,} runs in all, and what became of the paper's claims."
         )
         return heading, lead
     counted = (

@@ -7,6 +7,8 @@ from typing import Any
 from cmdpax.reporting.story import Side
 from cmdpax.reporting.templates import asset, fill
 
+_NOTHING = 0.02  # of the violation
+
 
 def number(value: float | None) -> str:
     """Four significant digits, a true minus sign, a dash for nothing."""
@@ -22,13 +24,44 @@ def write_story(sides: list[Side], num_episodes: int) -> str:
         return ""
     parts = [_side(side, place, num_episodes) for place, side in enumerate(sides)]
     run = f" ({escape(sides[0].run)})" if sides[0].run else ""
+    each = " of each algorithm" if len(sides) > 1 else ""
+    scale = " Both charts have the same scale." if len(sides) > 1 else ""
     remark = (
-        f"One run{run} of each algorithm, with the configuration that is best in hindsight, on the "
-        f"first CMDP: the violation of the threshold in each of {num_episodes:,} episodes, largest "
-        "over the constraints. Both charts have the same scale. Means over all runs, the objective "
-        "and other configurations are below."
+        f"One run{run}{each}, with the settings that turned out best (η is the step size, τ the "
+        f"regularization; vanilla is without it), on the first problem: by how much each of "
+        f"{num_episodes:,} episodes misses the threshold{_of_constraints(sides)}.{scale} Other "
+        "algorithms, means over all runs and the objective are below."
     )
-    return fill(asset("story.html"), sides="\n".join(parts), remark=remark)
+    outcome = _outcome(*sides) if len(sides) > 1 else ""
+    return fill(asset("story.html"), sides="\n".join(parts), outcome=outcome, remark=remark)
+
+
+def _outcome(first: Side, second: Side) -> str:
+    """What the second side changes, whichever way it went."""
+    one, other = escape(first.algorithm), escape(second.algorithm)
+    text = ""
+    if first.swing and second.swing is not None:
+        text = f"The swing of the second half is ±{number(second.swing)} with {other}, and "
+        text += f"±{number(first.swing)} with {one}. "
+    strong = f"{number(second.strong)} against {number(first.strong)}"
+    if second.strong >= first.strong:
+        return f"{text}The strong regret is not smaller here ({strong}): damped is not yet safe."
+    if first.weak >= second.weak:
+        return f"{text}The strong regret is {strong}."
+    weak = f"{number(first.weak)} against {number(second.weak)}"
+    return (
+        f"{text}By weak regret <strong>{one} looks better</strong> ({weak}), because its errors "
+        f"cancel. By strong regret <strong>{other} is better</strong> ({strong})."
+    )
+
+
+def _of_constraints(sides: list[Side]) -> str:
+    """Which of several constraints is shown."""
+    if sides[0].constraint is None:
+        return ""
+    shown = sorted({side.constraint for side in sides if side.constraint is not None})
+    names = " and ".join(f"constraint {place}" for place in shown)
+    return f" of {names}, that with the largest strong regret"
 
 
 def _side(side: Side, place: int, num_episodes: int) -> str:
@@ -36,11 +69,15 @@ def _side(side: Side, place: int, num_episodes: int) -> str:
     if side.num_unsafe is not None:
         share = 100 * side.num_unsafe / num_episodes
         unsafe = f"{side.num_unsafe:,} of {num_episodes:,} episodes ({share:.0f} %) were unsafe, "
-    text = (
-        f"{unsafe}by {number(side.strong)} in all. The others were safer than needed by "
-        f"{number(side.spared)}: the account with signs hides {side.hidden:.0%} of the violation. "
-        f"{_ending(side)}"
-    )
+    text = f"{unsafe}by {number(side.strong)} in all"
+    if side.hidden < _NOTHING:
+        text += ", and next to nothing cancels."
+    else:
+        text += (
+            f"; the others were safer than needed by {number(side.spared)}. So weak regret shows "
+            f"only {number(max(side.weak, 0.0))} of the {number(side.strong)}."
+        )
+    text += f" {_ending(side)}"
     return fill(
         asset("side.html"),
         algorithm=escape(side.algorithm),
@@ -54,16 +91,16 @@ def _side(side: Side, place: int, num_episodes: int) -> str:
 
 
 def _ending(side: Side) -> str:
-    """Whether it still swings, and where it ends."""
-    swing = "" if side.swing is None else f"Its second half swings by ±{number(side.swing)}"
-    if side.last is None or not swing:
+    """Where it ends, and why that may be on the wrong side."""
+    if side.last is None:
         return ""
-    end = f", and its last episode violates the threshold by {number(side.last)}"
     if side.last <= 0:
-        return f"{swing}, and its last episode is safe."
-    if not side.algorithm.startswith("regularized"):
-        return f"{swing}{end}."
-    return f"{swing}{end}: the bias of a fixed τ, which a margin or a decaying τ takes away."
+        return "Its last episode is safe."
+    end = f"Its last episode misses the threshold by {number(side.last)}"
+    settled = side.swing is not None and side.swing < side.last and side.spared > 0
+    if side.biased and settled:
+        return f"{end}: a fixed τ leaves a small constant error, which a margin removes."
+    return f"{end}."
 
 
 # ------------------------------------------------------------------------------------------- claims
@@ -112,11 +149,24 @@ def _claim(claim: dict[str, Any]) -> str:
 
 
 def _gist(claim: dict[str, Any]) -> str:
-    """The first of the quantities, in a line; the others are behind it."""
-    first, *others = claim["quantities"]
-    more = f" (and {len(others)} more)" if others else ""
-    found = _interval(first["first_cmdp"])
-    return f"{escape(first['text'])}: {found}, claimed {_side_of(first)}{more}"
+    """The quantity that decides, in a line; the others are behind it."""
+    quantities = claim["quantities"]
+    deciding = [one for one in quantities if _decided(one) == claim["first_cmdp"]]
+    chosen = (deciding or quantities)[0]
+    more = f" (and {len(quantities) - 1} more)" if len(quantities) > 1 else ""
+    found = _interval(chosen["first_cmdp"])
+    return f"{escape(chosen['text'])}: {found}, claimed {_side_of(chosen)}{more}"
+
+
+def _decided(quantity: dict[str, Any]) -> str:
+    """On the claimed side of the bound with its whole interval, on the other, or neither."""
+    mean, half = quantity["first_cmdp"]["mean"], quantity["first_cmdp"]["half"]
+    if mean is None or half is None:
+        return "undecided"
+    beyond = (mean - quantity["bound"]) * (1 if quantity["side"] == "above" else -1)
+    if beyond - half > 0:
+        return "holds"
+    return "fails" if beyond + half < 0 else "undecided"
 
 
 def _side_of(quantity: dict[str, Any]) -> str:

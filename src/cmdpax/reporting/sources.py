@@ -56,6 +56,15 @@ def find_sources(folder: str | os.PathLike[str]) -> Sources:
         ParameterError: no run is finished.
     """
     path = Path(folder)
+    try:
+        return _find(path)
+    except FileError:
+        raise
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {error.strerror or error}.") from None
+
+
+def _find(path: Path) -> Sources:
     name = path.resolve().name or str(path)
     if (path / _MANIFEST).exists():
         return Sources(name, "sweep", [_open(path, name, name)], None, None)
@@ -86,6 +95,8 @@ def _if_begun(path: Path, name: str, label: str) -> list[Source]:
         raise FileError(
             f"{path} was written by a newer cmdpax (format {results.manifest['format']}); upgrade."
         )
+    if not isinstance(results.manifest["specification"].get("num_episodes"), int):
+        raise FileError(f"{path / _MANIFEST} is damaged; run the sweep again to write it anew.")
     return [] if results.final.is_empty() else [Source(name, label, results)]
 
 

@@ -13,22 +13,26 @@ class Side(NamedTuple):
         label: of the configuration.
         run: which of its runs, "seed 123"; empty if there is one.
         group: the place of its curves.
+        constraint: the one with the largest strong regret, where there are several; else None.
         num_unsafe: episodes below the threshold; None if the sweep did not count them.
         strong: the violations' positive parts, summed over all episodes.
         weak: the violations' sum with signs.
-        swing: standard deviation of the violation over the second half, if it is known.
-        last: violation of the last episode.
+        swing: standard deviation of the violation over the second half; None if it is not known.
+        last: violation of the last episode; with several constraints neither is of one of them.
+        biased: whether τ is constant and above 0, without a margin.
     """
 
     algorithm: str
     label: str
     run: str
     group: int
+    constraint: int | None
     num_unsafe: int | None
     strong: float
     weak: float
     swing: float | None
     last: float | None
+    biased: bool
 
     @property
     def hidden(self) -> float:
@@ -42,24 +46,28 @@ class Side(NamedTuple):
 
     def as_record(self) -> dict[str, Any]:
         """What the page's script needs."""
-        return {"group": self.group, "series": "violation"}
+        of = "" if self.constraint is None else f"[{self.constraint}]"
+        return {"group": self.group, "series": f"violation{of}"}
 
 
 def tell_story(sweep: dict[str, Any]) -> list[Side]:
     """Two sides of a sweep, or one, or none where there is nothing to violate.
 
-    A vanilla algorithm and its regularized counterpart where there are such; else the algorithm
-    whose account cancels most, and that with the smallest strong regret.
+    A vanilla algorithm and its regularized counterpart, of several such pairs the one where the
+    strong regret falls most; else the algorithm whose account cancels most, and that with the
+    smallest strong regret.
     """
     if not sweep["cmdps"] or not sweep["cmdps"][0]["sizes"]["num_constraints"]:
         return []
     sides = {side.algorithm: side for side in _best_sides(sweep)}
-    for vanilla in sides:
-        regularized = vanilla.replace("vanilla-", "regularized-")
-        if vanilla != regularized and regularized in sides:
-            return [sides[vanilla], sides[regularized]]
     if not sides:
         return []
+    pairs = [
+        (side, sides.get(name.replace("vanilla-", "regularized-"))) for name, side in sides.items()
+    ]
+    pairs = [(one, other) for one, other in pairs if other is not None and one != other]
+    if pairs:
+        return list(max(pairs, key=lambda pair: pair[0].strong - pair[1].strong))
     swinging = max(sides.values(), key=lambda side: min(side.strong, side.spared))
     steady = min(sides.values(), key=lambda side: side.strong)
     return [swinging] if swinging == steady else [swinging, steady]
@@ -97,17 +105,38 @@ def _side(sweep: dict[str, Any], configuration: int, group: int, places: list[in
     measures = {name: column[place] for name, column in runs["measures"].items()}
     share = measures.get(_ANY_VIOLATION)
     described = sweep["configurations"][configuration]
+    constraint, strong, weak = _accounts(sweep["groups"][group], measures)
     return Side(
         sweep["algorithms"][described["algorithm"]],
         described["label"],
         shown[0] if len(places) > 1 and shown else "",
         group,
-        None if share is None else round(share * sweep["num_episodes"]),
-        measures["strong_constraints"],
-        measures["weak_constraints"],
-        _rounded(measures.get("violation_std")),
-        _rounded(measures.get("last_violation")),
+        constraint,
+        None if share is None or constraint is not None else round(share * sweep["num_episodes"]),
+        strong,
+        weak,
+        None if constraint is not None else _rounded(measures.get("violation_std")),
+        None if constraint is not None else _rounded(measures.get("last_violation")),
+        _is_biased(described),
     )
+
+
+def _is_biased(configuration: dict[str, Any]) -> bool:
+    """A schedule's text has a k in it."""
+    tau = configuration["regularization"]
+    return bool(configuration["margin"] == "0" and tau != "0" and "k" not in tau)
+
+
+def _accounts(group: dict[str, Any], measures: dict[str, float]) -> tuple[int | None, float, float]:
+    """Strong and weak regret of one constraint: the largest of each may be of different ones."""
+    ends = dict(zip(group["series"], group["ends"], strict=True))
+    single = [name for name in ends if name.startswith("strong_constraints[")]
+    strong = [(ends[name], name) for name in single if ends[name] is not None]
+    if not strong:
+        return None, measures["strong_constraints"], measures["weak_constraints"]
+    largest, name = max(strong)
+    place = name.removeprefix("strong_constraints")
+    return int(place[1:-1]), largest, ends[f"weak_constraints{place}"]
 
 
 def _rounded(value: float | None) -> float | None:

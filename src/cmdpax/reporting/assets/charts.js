@@ -18,8 +18,21 @@
     document.head.append(cmdpax.element("script", {}, text));
     ready = true;
     for (const action of waiting) {
-      await action();
+      await cmdpax.attempt(action);
       await new Promise((resume) => setTimeout(resume)); // the reader may scroll in between
+    }
+  };
+
+  /** Do something; if it fails, say so at the top of the page, and let the rest go on. */
+  cmdpax.attempt = async (action) => {
+    try {
+      return await action();
+    } catch (error) {
+      const place = cmdpax.byId("failure");
+      place.hidden = false;
+      place.textContent = `A part of this page could not be drawn: ${error.message}`;
+      console.error(error);
+      return null;
     }
   };
 
@@ -54,11 +67,24 @@
     return others[Math.max(0, place) % others.length];
   };
 
-  /** The same colour, to be seen through. */
-  cmdpax.faded = (colour, opacity) => {
+  /** One of several shades of a colour: darker or lighter than it, the first is the colour itself. */
+  cmdpax.shade = (colour, place, count) => {
+    if (!place) return colour;
+    const parts = channels(colour);
+    const share = 0.25 + (0.5 * Math.ceil(place / 2)) / Math.ceil(count / 2);
+    const end = place % 2 ? 255 : 0;
+    return `rgb(${parts.map((part) => Math.round(part + (end - part) * share * 0.75)).join(", ")})`;
+  };
+
+  const channels = (colour) => {
     const hex = /^#(..)(..)(..)$/.exec(colour);
     const parts = hex ? hex.slice(1).map((part) => parseInt(part, 16)) : colour.match(/[\d.]+/g);
-    return `rgba(${parts.slice(0, 3).join(", ")}, ${opacity})`;
+    return parts.slice(0, 3).map(Number);
+  };
+
+  /** The same colour, to be seen through. */
+  cmdpax.faded = (colour, opacity) => {
+    return `rgba(${channels(colour).join(", ")}, ${opacity})`;
   };
 
   // --------------------------------------------------------------------------------------- layout
@@ -69,6 +95,7 @@
     linecolor: theme.muted,
     automargin: true,
     exponentformat: "power",
+    separatethousands: true,
     ...given,
     title: { standoff: 8, font: { size: 13 }, ...given.title },
   });
@@ -99,6 +126,7 @@
   };
 
   const PRINTED_WIDTH = 660;
+  const PRINTED_COLUMN = 310;
 
   /**
    * A chart: `build(theme)` gives `{traces, layout}`, now and whenever colours or width change.
@@ -112,6 +140,7 @@
       if (!built) return;
       const size = { width: host.clientWidth, height: host.clientHeight };
       const layout = { ...layoutOf(theme, built.layout), ...size };
+      host.built = built.layout;
       await Plotly.react(host, built.traces, layout, CONFIGURATION);
       preparePrint(host, theme);
       host.dataset.drawn = Number(host.dataset.drawn || 0) + 1;
@@ -125,7 +154,8 @@
 
   /** A printer does not wait for a new drawing: the style sheet shrinks this one, and inverts it. */
   const preparePrint = (host, theme) => {
-    host.style.setProperty("--print-zoom", Math.min(1, PRINTED_WIDTH / host.clientWidth));
+    const width = host.closest(".columns") ? PRINTED_COLUMN : PRINTED_WIDTH;
+    host.style.setProperty("--print-zoom", Math.min(1, width / host.clientWidth));
     host.dataset.dark = theme.dark;
   };
 
@@ -136,7 +166,7 @@
     const run = async () => {
       do {
         again = false;
-        await work();
+        await cmdpax.attempt(work);
       } while (again);
       running = null;
     };
@@ -171,6 +201,13 @@
 
   const moved = ([low, high], share) => [low + share * (high - low), high + share * (high - low)];
 
+  /** Not beyond what there is to see. */
+  const clamped = ([low, high], [first, last]) => {
+    if (high - low >= last - first) return [first, last];
+    const shift = Math.max(0, first - low) - Math.max(0, high - last);
+    return [low + shift, high + shift];
+  };
+
   /** + and − zoom along the episodes, arrows move, 0 shows all. */
   const useKeys = (host) => {
     host.addEventListener("keydown", (event) => {
@@ -186,13 +223,20 @@
   };
 
   /** What a key does, for buttons too. */
-  cmdpax.zoom = (host, key) =>
-    Plotly.relayout(host, { "xaxis.range": KEYS[key](host.layout.xaxis.range) });
+  cmdpax.zoom = (host, key) => {
+    const wanted = KEYS[key](host.layout.xaxis.range);
+    const whole = host.built.xaxis.range ?? host.built.xaxis.whole;
+    return Plotly.relayout(host, { "xaxis.range": whole ? clamped(wanted, whole) : wanted });
+  };
 
   /** Undo every zoom. */
   cmdpax.showAll = (host) => {
-    const axes = Object.keys(host.layout).filter((key) => /^[xy]axis\d*$/.test(key));
-    return Plotly.relayout(host, Object.fromEntries(axes.map((a) => [`${a}.autorange`, true])));
+    const axes = Object.keys(host.built).filter((key) => /^[xy]axis\d*$/.test(key));
+    const ranges = axes.map((axis) => {
+      const { range } = host.built[axis];
+      return range ? [`${axis}.range`, range] : [`${axis}.autorange`, true];
+    });
+    return Plotly.relayout(host, Object.fromEntries(ranges));
   };
 
   // -------------------------------------------------------------------------------------- changes

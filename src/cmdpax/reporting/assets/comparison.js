@@ -19,10 +19,14 @@
   };
 
   const pairsOf = (first, second, measure) => {
+    if (first === null || second === null) return [];
     const others = runsBy(second, measure);
     return [...runsBy(first, measure)].flatMap(([key, one]) => {
       const other = others.get(key);
-      return other ? [{ ...one, other: other.value, difference: one.value - other.value }] : [];
+      if (!other) return [];
+      const known = one.value !== null && other.value !== null;
+      const difference = known ? one.value - other.value : null;
+      return [{ ...one, other: other.value, difference }];
     });
   };
 
@@ -31,7 +35,7 @@
     const byCmdp = new Map();
     for (const pair of pairs) byCmdp.set(pair.cmdp, [...(byCmdp.get(pair.cmdp) ?? []), pair]);
     if (byCmdp.size < 2) return { unit: "seeds", units: pairs, cmdps: byCmdp.size };
-    const mean = (list, key) => list.reduce((sum, pair) => sum + pair[key], 0) / list.length;
+    const mean = (list, key) => cmdpax.interval(list.map((pair) => pair[key])).mean;
     const units = [...byCmdp].map(([cmdp, list]) => ({
       cmdp,
       seed: null,
@@ -56,14 +60,15 @@
       ...{ first, second, unit, units, cmdps, pairs: pairs.length, firstMean, secondMean },
       difference: cmdpax.interval(units.map((one) => one.difference)),
       ratio: secondMean ? firstMean / secondMean : null,
-      smaller: units.filter((one) => one.difference < 0).length,
+      smaller: units.filter((one) => one.difference !== null && one.difference < 0).length,
     };
   };
 
   // ---------------------------------------------------------------------------------------- words
 
-  const verdict = ({ difference, units }, first, second) => {
+  const verdict = ({ difference, units, first: one, second: other }, first, second) => {
     const { mean, half } = difference;
+    if (one === null || other === null) return "The measure is not defined for any of the runs.";
     if (!units.length) return "They share no CMDP with the same seed: nothing can be compared.";
     if (mean === null) return "The measure is not defined for all of these runs.";
     if (half === null) return "One pair says nothing about chance: run more seeds.";
@@ -136,7 +141,9 @@
       yaxis: { visible: false, range: [-1.6, 0.9], fixedrange: true },
       hovermode: "closest",
     };
-    return { traces: found.units.length ? [dots, middle] : [], layout };
+    if (found.units.length && cmdpax.extent(dots.x).every((end) => end === 0))
+      layout.xaxis.range = [-1, 1];
+    return { traces: found.units.length && mean !== null ? [dots, middle] : [], layout };
   };
 
   const fill = () => {

@@ -22,18 +22,17 @@ window.cmdpax = {};
   /** A number for people: four significant digits, a true minus sign, a dash for nothing. */
   cmdpax.number = (value, digits = 4) => {
     if (value === null || value === undefined || Number.isNaN(value)) return "–";
+    if (!Number.isFinite(value)) return value > 0 ? "∞" : "−∞";
     const size = Math.abs(value);
     let text;
     if (size !== 0 && (size < 1e-4 || size >= 1e7)) text = value.toExponential(2);
     else if (size >= 10 ** digits) text = Math.round(value).toLocaleString("en");
+    else if (size === 0) text = "0";
     else {
-      const whole = size >= 1 ? Math.floor(Math.log10(size)) + 1 : 1;
-      const [before, after] = value.toFixed(Math.max(0, digits - whole)).split(".");
-      const grouped = size >= 10000 ? Number(before).toLocaleString("en") : before;
-      const kept = after ? after.replace(/0+$/, "") : "";
-      text = kept ? `${grouped}.${kept}` : grouped;
+      const decimals = Math.max(0, digits - 1 - Math.floor(Math.log10(size)));
+      text = String(Number(value.toFixed(decimals)));
     }
-    return text.replace(/^-0$/, "0").replace("-", "−");
+    return text.replace(/-/g, "−");
   };
 
   /** A whole number with separators. */
@@ -159,6 +158,16 @@ window.cmdpax = {};
     const second = (5 * z ** 5 + 16 * z ** 3 + 3 * z) / 96;
     const third = (3 * z ** 7 + 19 * z ** 5 + 17 * z ** 3 - 15 * z) / 384;
     return z + first / free + second / free ** 2 + third / free ** 3;
+  };
+
+  /** The smallest and the largest of many numbers: too many for `Math.min(...)`. */
+  cmdpax.extent = (values) => {
+    let [low, high] = [Infinity, -Infinity];
+    for (const value of values) {
+      if (value < low) low = value;
+      if (value > high) high = value;
+    }
+    return [low, high];
   };
 
   /** Mean and half of its interval; null where there is none. */

@@ -8,8 +8,10 @@
     episode: { objective: "suboptimality", constraint: "violation" },
   };
   const MOST_LINES = 24;
+  const MOST_TOLD = 6;
   let chart = null;
   let window_ = null; // the zoom, in episodes
+  let shown = null; // the sweep that it belongs to
 
   const control = (id) => cmdpax.byId(`curves-${id}`);
   const isLog = (axis) => control(`${axis}-log`).checked;
@@ -39,23 +41,38 @@
   /** What can be asked of: the objective, the constraints; multipliers have no objective. */
   const fillAbout = () => {
     const select = control("about");
-    const [count, before] = [numConstraints(), select.value];
-    const options = [];
+    const before = select.value;
+    const { count, mixed } = constraintsHere();
     const multipliers = document.querySelector("input[name=account][value=multipliers]");
-    multipliers.disabled = !count;
-    if (!count && multipliers.checked)
+    multipliers.disabled = !count || mixed;
+    if (multipliers.disabled && multipliers.checked)
       document.querySelector("input[name=account][value=strong]").checked = true;
+    const options = [];
     if (account() !== "multipliers") options.push(["objective", "objective"]);
-    if (account() !== "multipliers" && count > 1) options.push(["largest", "largest constraint"]);
-    for (let i = 0; i < count; i += 1)
+    if (account() !== "multipliers" && (count > 1 || (mixed && count)))
+      options.push(["largest", "largest constraint"]);
+    for (let i = 0; i < count && !mixed; i += 1)
       options.push([i, count > 1 ? `constraint ${i}` : "constraint"]);
+    control("mixed").hidden = !mixed;
     select.replaceChildren(
       ...options.map(([value, text]) => cmdpax.element("option", { value }, text)),
     );
-    const wanted = before || (count ? "0" : "objective");
+    const wanted = before || (count && !mixed ? "0" : "objective");
     const known = options.some(([value]) => String(value) === wanted);
-    select.value = known ? wanted : String(options.length ? options[options.length - 1][0] : "");
+    const first = options.find(([value]) => value !== "objective") ?? options[0];
+    select.value = known ? wanted : String(first[0]);
   };
+
+  /** How many constraints all chosen CMDPs have; mixed, where not all have the same number. */
+  const constraintsHere = () => {
+    const { cmdps } = cmdpax.sweep();
+    const chosen = cmdpax.cmdpIndex() === null ? cmdps : [cmdpax.problem()];
+    const [least, most] = cmdpax.extent(chosen.map(({ sizes }) => sizes.num_constraints));
+    return { count: least, mixed: least !== most };
+  };
+
+  /** With more lines their bands cover each other. */
+  const chosenFew = () => cmdpax.chosenConfigurations().length <= 6;
 
   // --------------------------------------------------------------------------------------- lines
 
@@ -79,14 +96,15 @@
   };
 
   const lineOf = (configuration, theme, episodes, { row, half }, place, lines, group) => {
-    const bands = half && control("bands").checked;
+    const bands = half && control("bands").checked && chosenFew();
     const around = bands ? [row.map((v, i) => v - half[i]), row.map((v, i) => v + half[i])] : [];
     const position = isLog("x") ? (i) => Math.log(episodes[i]) : (i) => episodes[i];
     const [start, stop] = window_ ? cmdpax.within(episodes, ...window_) : [0, episodes.length];
     const places = cmdpax.thin(start, stop, [row, ...around], position);
     const pick = (values) => places.map((index) => drawable(values[index]));
     const x = places.map((index) => episodes[index]);
-    const { color } = theme.algorithm(configuration.algorithm);
+    const { place: shade, count } = configuration.shade;
+    const color = cmdpax.shade(theme.algorithm(configuration.algorithm).color, shade, count);
     const name = cmdpax.plain(configuration.label);
     const run = lines === "mean" ? "" : `, ${cmdpax.plain(group.shown[place] ?? "run")}`;
     const line = {
@@ -129,6 +147,7 @@
     const { cmdps } = cmdpax.sweep();
     const chosen = cmdpax.cmdpIndex() === null ? cmdps : [cmdpax.problem()];
     const values = chosen.map((problem) => problem.multipliers[place]);
+    if (values.some((value) => value === undefined)) return [];
     const value = values.reduce((sum, one) => sum + one, 0) / values.length;
     const end = cmdpax.sweep().num_episodes;
     return [
@@ -149,18 +168,26 @@
     const traces = [...lists.flat(), ...optimalMultiplier(theme)];
     await describe(configurations);
     const few = configurations.length <= 6 && control("lines").value !== "each";
-    const narrow = chart && chart.host.clientWidth < 500;
+    const narrow = chart && chart.host.clientWidth < 700;
+    const many = configurations.length > 8;
+    const last = cmdpax.sweep().num_episodes;
     const layout = {
-      xaxis: { title: { text: "episode" }, type: isLog("x") ? "log" : "linear" },
+      xaxis: {
+        title: { text: "episode" },
+        type: isLog("x") ? "log" : "linear",
+        whole: isLog("x") ? [0, Math.log10(last) || 1] : [0, last],
+        uirevision: [cmdpax.sweep().name, isLog("x")].join(), // a zoom stays for the next account
+      },
       yaxis: {
         title: { text: title() },
         type: isLog("y") ? "log" : "linear",
         rangemode: ["strong", "multipliers"].includes(account()) ? "nonnegative" : "normal",
+        uirevision: [cmdpax.sweep().name, isLog("y"), seriesName()].join(),
       },
       hovermode: few && !narrow ? "x unified" : "closest",
-      uirevision: [cmdpax.sweep().name, isLog("x"), isLog("y"), seriesName()].join(),
-      showlegend: configurations.length <= 8,
+      showlegend: !many || !narrow,
     };
+    if (many) layout.legend = { x: 1.01, y: 1, font: { size: 10 } };
     return { traces, layout };
   };
 
@@ -173,21 +200,35 @@
       group = cmdpax.groupOf(configuration.index);
       const found = group && (await cmdpax.curves(group)).series[name];
       if (!found) missing = true;
-      else ends.push(`${configuration.label}: ${lastOf(found)}`);
+      else ends.push(`${configuration.label}: ${lastOf(found, control("lines").value)}`);
     }
     const said = `${capital(title())} at episode ${cmdpax.count(cmdpax.sweep().num_episodes)}`;
-    const over = group && group.units > 1 ? `, means of ${group.units} ${group.unit}` : "";
-    const band = over && control("lines").value === "mean" ? " with 95 % intervals" : "";
+    const several = group && group.units > 1;
+    const { over, band } = told(several, control("lines").value, group);
     const nothing = missing ? " Some configurations have no such curve in this folder." : "";
     const log = isLog("y") ? " A logarithmic axis shows positive values only." : "";
     const many = cmdpax.chosenConfigurations().length > MOST_LINES;
     const cut = many ? ` Only the first ${MOST_LINES} of the configurations are drawn.` : "";
-    const text = ends.length ? `${said}${over}${band}. ${ends.join("; ")}.` : "Nothing is chosen.";
+    const listed = ends.slice(0, MOST_TOLD).join("; ");
+    const others = ends.length - MOST_TOLD;
+    const left = others > 0 ? `; ${others} more in the numbers below` : "";
+    const none = configurations.length ? "There is nothing to draw." : "Nothing is chosen.";
+    const text = ends.length ? `${said}${over}${band}. ${listed}${left}.` : none;
     cmdpax.describe("curves-chart", text + nothing + log + cut);
   };
 
-  const lastOf = ({ mean, half }) => {
+  const told = (several, lines, group) => {
+    if (!several) return { over: "", band: "" };
+    if (lines === "first") return { over: `, one run (${group.shown[0]})`, band: "" };
+    if (lines === "each") return { over: `, ${group.shown.length} single runs`, band: "" };
+    return { over: `, means of ${group.units} ${group.unit}`, band: " with 95 % intervals" };
+  };
+
+  const lastOf = ({ mean, half, runs }, lines) => {
     const last = mean.length - 1;
+    const ends = cmdpax.extent(runs.map((row) => row[last])).map((end) => cmdpax.number(end));
+    if (lines === "first" && runs.length) return cmdpax.number(runs[0][last]);
+    if (lines === "each" && runs.length > 1) return `${ends[0]} to ${ends[1]}`;
     return cmdpax.spread({ mean: mean[last], half: half ? half[last] : null });
   };
 
@@ -284,6 +325,8 @@
       button.addEventListener("click", () => cmdpax.zoom(host, button.dataset.key));
     control("numbers").addEventListener("toggle", cmdpax.fillNumbers);
     cmdpax.onSelection(() => {
+      if (shown !== cmdpax.sweep()) window_ = null; // another sweep has other episodes
+      shown = cmdpax.sweep();
       fillAbout();
       return redraw();
     });

@@ -58,7 +58,9 @@
   const untilPlace = (episodes) => {
     const share = Number(control("until").value) / 1000;
     const last = episodes[0] + share * (episodes.at(-1) - episodes[0]);
-    return Math.max(0, cmdpax.within(episodes, last, last)[1] - 2);
+    let place = cmdpax.within(episodes, last, last)[1] - 1;
+    while (place > 0 && episodes[place] > last) place -= 1;
+    return place;
   };
 
   const pathTraces = (path, configuration, theme) => {
@@ -143,14 +145,14 @@
     const skipped = control("whole").checked ? 0 : EARLY;
     for (const path of paths.filter((one) => one))
       for (const axis of ["x", "y"])
-        points[axis].push(...path[axis].slice(Math.floor(skipped * path.x.length)));
+        points[axis].push(...cmdpax.extent(path[axis].slice(Math.floor(skipped * path.x.length))));
     return Object.fromEntries(Object.entries(points).map(([axis, all]) => [axis, around(all)]));
   };
 
   const around = (values) => {
-    const ends = values.reduce(([low, high], v) => [Math.min(low, v), Math.max(high, v)], [1e9, -1e9]);
-    const room = 0.08 * (ends[1] - ends[0] || 1);
-    return [ends[0] - room, ends[1] + room];
+    const [low, high] = cmdpax.extent(values);
+    const room = 0.08 * (high - low || 1);
+    return [low - room, high + room];
   };
 
   const build = async (side, theme) => {
@@ -166,7 +168,8 @@
       xaxis: { title: { text: "constraint value V<sub>u</sub>" }, range: x, zeroline: false },
       yaxis: { title: { text: "value V<sub>r</sub>" }, range: y, zeroline: false },
       hovermode: "closest",
-      ...unsafeSide(problem, theme, Math.min(x[0], problem.thresholds[constraint()]) - 1e3),
+      uirevision: [...x, ...y].join(), // a zoom stays until there is another view
+      ...unsafeSide(problem, theme, x[0]),
     };
     return { traces, layout };
   };
@@ -181,7 +184,7 @@
     const threshold = problem.thresholds[constraint()];
     const late = path.x.slice(Math.floor(path.x.length / 2));
     const unsafe = late.filter((value) => value < threshold).length / late.length;
-    const [low, high] = [Math.min(...late), Math.max(...late)].map((end) => cmdpax.number(end, 3));
+    const [low, high] = cmdpax.extent(late).map((end) => cmdpax.number(end, 3));
     cmdpax.describe(
       `plane-chart-${side}`,
       `${configuration.label}: in the second half the constraint value lies between ${low} and ${high} ` +
@@ -194,7 +197,12 @@
     const problem = cmdpax.problem();
     const first = cmdpax.cmdpIndex() === null ? `Shown for the first CMDP, ${problem.name}. ` : "";
     const known = problem.frontier && problem.frontier[constraint()];
-    control("note").textContent = known ? first : `${first}The frontier was not computed for this CMDP.`;
+    const others =
+      problem.sizes.num_constraints > 1
+        ? "The frontier is that of policies that meet the other constraints; others may lie beyond it."
+        : "";
+    control("note").textContent =
+      first + (known ? others : "The frontier was not computed for this CMDP.");
   };
 
   const showUntil = () => {
@@ -211,22 +219,26 @@
     return Promise.all(charts.map((chart) => chart.redraw()));
   };
 
+  const PLAYED = 12_000; // milliseconds from the first episode to the last
   let playing = null;
 
+  const stop = () => {
+    clearInterval(playing);
+    playing = null;
+    control("play").textContent = "Play";
+  };
+
   const play = () => {
-    const [button, slider] = [control("play"), control("until")];
-    if (playing) {
-      clearInterval(playing);
-      playing = null;
-      button.textContent = "Play";
-      return;
-    }
-    if (Number(slider.value) >= 1000) slider.value = 0;
-    button.textContent = "Stop";
+    if (playing) return stop();
+    const slider = control("until");
+    const from = Number(slider.value) >= 1000 ? 0 : Number(slider.value);
+    const begun = performance.now();
+    control("play").textContent = "Stop";
     playing = setInterval(() => {
-      slider.value = Math.min(1000, Number(slider.value) + 5);
+      const value = from + (1000 * (performance.now() - begun)) / PLAYED;
+      slider.value = Math.min(1000, value);
       redraw();
-      if (Number(slider.value) >= 1000) play();
+      if (value >= 1000) stop();
     }, 60);
   };
 
@@ -239,7 +251,8 @@
     control("constraint").replaceChildren(...options);
     if (count) control("constraint").value = Number(before) < count ? before || "0" : "0";
     control("constraint").closest("label").hidden = count < 2;
-    cmdpax.byId("plane").hidden = !count;
+    for (const part of [cmdpax.byId("plane"), document.querySelector('nav a[href="#plane"]')])
+      part.hidden = !count;
   };
 
   let filled = null;
@@ -261,6 +274,7 @@
     control("until").addEventListener("input", redraw);
     control("play").addEventListener("click", play);
     cmdpax.onSelection(() => {
+      stop();
       fill();
       fillChoices();
       return redraw();

@@ -131,13 +131,19 @@
     if (regularization === 0)
       return margin === 0
         ? "Nothing damps the swing: choice and price keep chasing each other."
-        : "The margin moves the swing to the safe side, but nothing damps it.";
+        : "The margin moves the swing towards the safe side, but nothing damps it.";
     if (!found.settled)
       return "Regularization damps the swing, slowly here: a larger τ or η settles it sooner.";
+    const needed = margin > 0 ? "A larger margin makes up for that." : "A margin of about τ makes up for that.";
     if (found.end > 0.001)
       return (
         `Regularization damps the swing: it settles, but ${small(found.end)} on the unsafe side, ` +
-        "and the strong regret keeps growing. A margin of about τ makes up for that."
+        `and the strong regret keeps growing. ${needed}`
+      );
+    if (found.lastUnsafe > found.episodes - LATE)
+      return (
+        "Regularization damps the swing, and it settles almost on the threshold: single episodes " +
+        `are still unsafe, by a little. ${needed}`
       );
     const stop = found.lastUnsafe < found.episodes ? ` after episode ${found.lastUnsafe}` : "";
     return (

@@ -62,12 +62,15 @@
       return;
     }
     const found = rewards.u.map((u, i) => [i, correlation(u, rewards.r)]);
-    const parts = found.map(([i, value]) => `constraint ${i}: ${cmdpax.number(value, 2)}`);
+    const single = found.length === 1;
+    const parts = found.map(([i, value]) =>
+      single ? cmdpax.number(value, 2) : `${cmdpax.number(value, 2)} (constraint ${i})`,
+    );
     const drawn = rewards.r.length < rewards.total ? `${cmdpax.count(rewards.r.length)} of ` : "";
     cmdpax.describe(
       "problem-chart",
-      `Each dot is one action in one state: what it earns against what it does for the constraint ` +
-        `(${drawn}${cmdpax.count(rewards.total)} dots). Correlation of the two, ${parts.join("; ")}. ` +
+      `Each dot is one action in one state at one step: what it earns against what it does for the ` +
+        `constraint (${drawn}${cmdpax.count(rewards.total)} dots). Their correlation is ${parts.join(", ")}. ` +
         "Where it is negative, earning and being safe pull apart.",
     );
   };

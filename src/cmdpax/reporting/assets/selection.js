@@ -8,7 +8,7 @@
   cmdpax.onSelection = (listener) => listeners.push(listener);
 
   const tell = async () => {
-    for (const listener of listeners) await listener();
+    for (const listener of listeners) await cmdpax.attempt(listener);
   };
 
   const chosen = { sweep: 0, cmdp: null, configurations: new Set() };
@@ -28,13 +28,16 @@
     const { configurations, algorithms } = cmdpax.sweep();
     const dashes = ["solid", "dash", "dot", "dashdot", "longdash"];
     const seen = algorithms.map(() => 0);
+    const counts = algorithms.map(() => 0);
+    for (const index of chosen.configurations) counts[configurations[index].algorithm] += 1;
     return [...chosen.configurations]
       .sort((a, b) => configurations[a].algorithm - configurations[b].algorithm || a - b)
       .map((index) => {
         const { algorithm, label } = configurations[index];
-        const dash = dashes[seen[algorithm]++ % dashes.length];
+        const shade = { place: seen[algorithm]++, count: counts[algorithm] };
+        const dash = dashes[shade.place % dashes.length];
         const name = algorithms[algorithm];
-        return { index, algorithm: name, label: `${name}, ${label}`, short: label, dash };
+        return { index, algorithm: name, label: `${name}, ${label}`, dash, shade };
       });
   };
 
@@ -89,6 +92,20 @@
       .map((place) => runs.measures[measure][place]);
   };
 
+  /** Mean and interval of a measure: over the runs on one CMDP, or over the means of the CMDPs. */
+  cmdpax.summary = (configuration, measure) => {
+    const { runs } = cmdpax.sweep();
+    const places = runsOf(runs, configuration);
+    const cmdps = new Set(places.map((place) => runs.cmdp[place]));
+    if (chosen.cmdp !== null || cmdps.size < 2)
+      return cmdpax.interval(cmdpax.measured(configuration, measure));
+    const means = [...cmdps].map((cmdp) => {
+      const values = cmdpax.measured(configuration, measure, cmdp);
+      return cmdpax.interval(values).mean;
+    });
+    return cmdpax.interval(means);
+  };
+
   const listed = new WeakMap();
 
   /** Where the runs of a configuration stand. */
@@ -102,14 +119,16 @@
   };
   cmdpax.runsOf = (configuration) => runsOf(cmdpax.sweep().runs, configuration);
 
-  /** Per algorithm the configuration with the smallest mean of a measure. */
+  /** Per algorithm the configuration with the smallest mean of a measure; of equals the first id. */
   cmdpax.best = (measure = "strong", cmdp = chosen.cmdp) => {
     const { configurations, algorithms } = cmdpax.sweep();
     const best = algorithms.map(() => ({ index: null, mean: Infinity }));
-    configurations.forEach(({ algorithm }, index) => {
+    configurations.forEach(({ algorithm, id }, index) => {
       const values = cmdpax.measured(index, measure, cmdp);
       const mean = values.length ? cmdpax.interval(values).mean : null;
-      if (mean !== null && mean < best[algorithm].mean) best[algorithm] = { index, mean };
+      const before = best[algorithm];
+      const first = mean === before.mean && id < configurations[before.index]?.id;
+      if (mean !== null && (mean < before.mean || first)) best[algorithm] = { index, mean };
     });
     return best.map(({ index }) => index);
   };

@@ -20,14 +20,14 @@
       name,
       mode: "lines",
       fill: "tozeroy",
-      line: { width: 0, color: colour },
-      fillcolor: cmdpax.faded(colour, 0.55),
+      line: { width: 0.8, color: colour },
+      fillcolor: cmdpax.faded(colour, 0.8),
       hoverinfo: "skip",
     });
     return [
       area("unsafe", (value) => Math.max(0, value), theme.unsafe),
       area("safer than needed", (value) => Math.min(0, value), theme.safe),
-      { x, y, mode: "lines", showlegend: false, line: { color: theme.ink, width: 1 }, hovertemplate: "episode %{x:,}<br>violation %{y:.4g}<extra></extra>" },
+      { x, y, mode: x.length > 1 ? "lines" : "markers", showlegend: false, line: { color: theme.muted, width: 0.6 }, hovertemplate: "episode %{x:,}<br>violation %{y:.4g}<extra></extra>" },
     ];
   };
 

@@ -38,7 +38,7 @@
       .map((configuration, index) => {
         const runs = cmdpax.measured(index, "strong").length;
         const found = Object.fromEntries(
-          measures.map(({ name }) => [name, cmdpax.interval(cmdpax.measured(index, name))]),
+          measures.map(({ name }) => [name, cmdpax.summary(index, name)]),
         );
         const algorithm = algorithms[configuration.algorithm];
         return { ...configuration, index, algorithm, runs, found };
@@ -122,10 +122,12 @@
     const left = kept.length - shown.length;
     cmdpax.byId("table-more").hidden = !left;
     cmdpax.byId("table-status").textContent =
-      `${cmdpax.count(shown.length)} of ${cmdpax.count(all.length)} configurations, means ${where}; ` +
-      "★ is the best of its algorithm in hindsight.";
+      `${cmdpax.count(shown.length)} of ${cmdpax.count(all.length)} configurations, means ${where}. ` +
+      `★: the best of its algorithm in hindsight, by ${nameOfBest()}.`;
     cmdpax.paintSwatches();
   };
+
+  const nameOfBest = () => cmdpax.byId("table-best").selectedOptions[0].textContent;
 
   const fillBest = () => {
     const select = cmdpax.byId("table-best");

@@ -15,6 +15,7 @@ import jax
 import pytest
 
 import cmdpax
+from browsing import NO_BROWSER
 from cmdpax.cli import main
 from golden_files import GOLDEN_NAMES, Golden
 
@@ -29,6 +30,17 @@ _COMMON: dict[str, Any] = {
 hypothesis.settings.register_profile("dev", **_COMMON)
 hypothesis.settings.register_profile("ci", derandomize=True, print_blob=True, **_COMMON)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say that the page was not tried in a browser: a green run must not hide it."""
+    reasons = [
+        report.longrepr[2].removeprefix("Skipped: ")
+        for report in terminalreporter.stats.get("skipped", [])
+        if isinstance(report.longrepr, tuple) and NO_BROWSER in report.longrepr[2]
+    ]
+    if reasons:
+        terminalreporter.write_line(f"{len(reasons)} tests skipped, {reasons[0]}.", yellow=True)
 
 
 @pytest.fixture(params=GOLDEN_NAMES)

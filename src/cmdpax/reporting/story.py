@@ -63,11 +63,14 @@ def tell_story(sweep: dict[str, Any]) -> list[Side]:
     if not sides:
         return []
     pairs = [
-        (side, sides.get(name.replace("vanilla-", "regularized-"))) for name, side in sides.items()
+        (side, sides[counterpart])
+        for name, side in sides.items()
+        if (counterpart := name.replace("vanilla-", "regularized-")) in sides
+        and counterpart != name
     ]
-    pairs = [(one, other) for one, other in pairs if other is not None and one != other]
     if pairs:
-        return list(max(pairs, key=lambda pair: pair[0].strong - pair[1].strong))
+        one, other = max(pairs, key=lambda pair: pair[0].strong - pair[1].strong)
+        return [one, other]
     swinging = max(sides.values(), key=lambda side: min(side.strong, side.spared))
     steady = min(sides.values(), key=lambda side: side.strong)
     return [swinging] if swinging == steady else [swinging, steady]

@@ -19,8 +19,16 @@
     ready = true;
     for (const action of waiting) {
       await cmdpax.attempt(action);
+      sayOpened();
       await new Promise((resume) => setTimeout(resume)); // the reader may scroll in between
     }
+  };
+
+  /** The page is open when what one sees of it is drawn; the rest follows. */
+  const sayOpened = () => {
+    const seen = charts.filter(({ host }) => host.getBoundingClientRect().top < innerHeight);
+    if (seen.every(({ host }) => host.dataset.drawn))
+      document.documentElement.dataset.opened = "true";
   };
 
   /** Do something; if it fails, say so at the top of the page, and let the rest go on. */
@@ -45,7 +53,10 @@
   };
 
   /** Colours as they are now: of the reader's choice, or of the system. */
-  cmdpax.theme = () => {
+  cmdpax.theme = () => (known ??= readTheme());
+  let known = null;
+
+  const readTheme = () => {
     const measuring = probe();
     const colour = (name) => {
       measuring.style.color = `var(--${name})`;
@@ -241,8 +252,12 @@
 
   // -------------------------------------------------------------------------------------- changes
 
-  /** Draw every chart again. */
-  cmdpax.redrawAll = () => Promise.all(charts.map((chart) => chart.redraw()));
+  /** Draw every chart again, in the colours of now. */
+  cmdpax.redrawAll = () => {
+    known = null;
+    cmdpax.paintSwatches();
+    return Promise.all(charts.map((chart) => chart.redraw()));
+  };
 
   const watchWidths = () => {
     const observer = new ResizeObserver(() => {

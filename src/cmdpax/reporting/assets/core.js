@@ -45,7 +45,8 @@ window.cmdpax = {};
   /** The bytes of a compressed text in the page. */
   cmdpax.inflate = async (id) => {
     const text = atob(cmdpax.byId(id).textContent);
-    const bytes = Uint8Array.from(text, (letter) => letter.charCodeAt(0));
+    const bytes = new Uint8Array(text.length);
+    for (let place = 0; place < text.length; place += 1) bytes[place] = text.charCodeAt(place);
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
     return new Uint8Array(await new Response(stream).arrayBuffer());
   };
@@ -185,5 +186,5 @@ window.cmdpax = {};
   cmdpax.spread = ({ mean, half }) =>
     half === null || half === undefined || mean === null
       ? cmdpax.number(mean)
-      : `${cmdpax.number(mean)} ± ${cmdpax.number(half, 2)}`;
+      : `${cmdpax.number(mean)}\u00a0±\u00a0${cmdpax.number(half, 2)}`; // never broken across lines
 })();

@@ -11,7 +11,6 @@
       else document.documentElement.dataset.theme = theme;
       button.textContent = `Colours: ${theme}`;
       button.dataset.theme = theme;
-      cmdpax.paintSwatches();
       return cmdpax.redrawAll();
     };
     button.addEventListener("click", () => {

@@ -78,7 +78,9 @@
     });
     const sorted = order.descending ? "descending" : "ascending";
     const state = order.column === name ? sorted : "none";
-    return cmdpax.element("th", { scope: "col", "aria-sort": state, "data-column": name }, button);
+    const kind = name === "runs" || cmdpax.sweep().measures.some((one) => one.name === name);
+    const attributes = { scope: "col", "aria-sort": state, "data-column": name };
+    return cmdpax.element("th", { ...attributes, class: kind ? "number" : null }, button);
   };
 
   const refocus = (name) => {

@@ -2,8 +2,8 @@
 
 import json
 import shlex
-import subprocess
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -205,11 +205,12 @@ class TestNotes:
         ]
 
 
-def test_the_command_runs(tmp_path: Path) -> None:
+def test_the_command_runs(run: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
     """What the page says, typed into a shell."""
     wanted = specification(cmdps=[{"environment": "bandit"}], algorithms=ALGORITHMS[:1])
     replay = content(invent(wanted, tmp_path / "sweep").path).payload["replay"]
     (tmp_path / "specification.toml").write_text(replay["specification"], encoding="utf-8")
-    command = [*shlex.split(replay["command"]), "--dry-run", "--json"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True)
-    assert json.loads(done.stdout)["runs"] == 2 * 2
+    program, *arguments = shlex.split(replay["command"])
+    code, out, _ = run(*arguments, "--dry-run", "--json")
+    assert (program, code) == ("cmdpax", 0)
+    assert json.loads(out)["runs"] == 2 * 2

@@ -37,8 +37,9 @@ examples: $(RUNTIME) ## live systems and Gymnasium's toys, with pictures, into b
 	for name in frozen_lake cliff_walking taxi service_queue; do \
 		$(BIN)/python examples/$$name.py build/examples/$$name.png || exit 1; done
 
-test: $(TOOLS) ## all tests and doctests; those of the results page if chromium is there
-	$(BIN)/python -m pytest --numprocesses auto --quiet
+test: $(TOOLS) ## all tests and doctests; those of the page if chromium is there
+	$(BIN)/python -m pytest --numprocesses auto --quiet --ignore tests/cluster
+	$(BIN)/python -m pytest --quiet tests/cluster
 
 check: $(TOOLS) ## formatter, linter, types, import layers, spelling, tests, strict docs
 	$(BIN)/ruff format --check .
@@ -61,6 +62,7 @@ bench: $(RUNTIME) ## the benchmarks of this machine's processor
 	JAX_PLATFORMS=cpu $(BIN)/python benchmarks/planning.py
 	JAX_PLATFORMS=cpu $(BIN)/python benchmarks/learning.py
 	JAX_PLATFORMS=cpu $(BIN)/python benchmarks/live.py
+	JAX_PLATFORMS=cpu $(BIN)/python benchmarks/cluster.py --simulate
 
 package: $(RUNTIME) ## build the wheel, install it alone, use it once
 	rm -rf build/package && mkdir -p build/package

@@ -12,7 +12,7 @@ import pytest
 
 import cmdpax
 from cmdpax.batch import Collected, Task
-from cmdpax.experiments import sweeping
+from cmdpax.experiments import executing
 from cmdpax.simulation import Entries
 from sweep_cases import SMALL
 
@@ -31,7 +31,7 @@ def random_cmdps(**parameters: Any) -> list[dict[str, Any]]:
 def invent(specification: dict[str, Any], out: Path) -> cmdpax.Results:
     """A sweep whose runs are random numbers: nothing has to be compiled for them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sweeping, "run_batch", _invented)
+        patch.setattr(executing, "run_batch", _invented)
         return cmdpax.sweep(specification, out)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from cmdpax import environments, parameters, schedules
 from cmdpax.accounting import Account, account
 from cmdpax.errors import (
+    ClusterError,
     CmdpaxError,
     CmdpaxWarning,
     FileError,
@@ -19,6 +20,7 @@ from cmdpax.errors import (
     ModelError,
     OrderError,
     ParameterError,
+    SweepError,
 )
 from cmdpax.evaluation import Evaluation, evaluate
 from cmdpax.files import load, save
@@ -90,6 +92,7 @@ __all__ = [
     "Agent",
     "AgentAccount",
     "Audit",
+    "ClusterError",
     "CmdpaxError",
     "CmdpaxWarning",
     "Comparison",
@@ -120,6 +123,7 @@ __all__ = [
     "Solution",
     "Specification",
     "Successors",
+    "SweepError",
     "__version__",
     "account",
     "algorithms",

@@ -1,6 +1,7 @@
 """The engine: a batch of runs in groups, on all cores or all accelerators."""
 
 import contextlib
+import contextvars
 import functools
 import os
 import threading
@@ -141,8 +142,23 @@ def _group_size(task: Task, num_runs: int) -> tuple[int, int]:
     return -(-num_runs // (num_rounds * num_workers)), num_workers
 
 
+_ONE_CORE = contextvars.ContextVar("one_core", default=False)
+
+
+@contextlib.contextmanager
+def one_core(wanted: bool = True) -> Iterator[None]:
+    """Use one core, where others have been promised to somebody else."""
+    token = _ONE_CORE.set(wanted)
+    try:
+        yield
+    finally:
+        _ONE_CORE.reset(token)
+
+
 def num_cores() -> int:
     """The cores that this process may use."""
+    if _ONE_CORE.get():
+        return 1
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
 
 

@@ -6,6 +6,8 @@
     ├── FileError            a file that cannot be read or written
     ├── MissingPackageError  a package that only some functions need is not installed
     ├── OrderError           calls that an agent expects in another order
+    ├── ClusterError         there is no cluster, or not any more
+    ├── SweepError           some batches of a sweep failed on a cluster
     └── InfeasibleError      no policy meets the constraints
 
 Every message is one sentence (or two) that names the thing, the value and the fix.
@@ -37,6 +39,14 @@ class MissingPackageError(CmdpaxError, ImportError):
 
 class OrderError(CmdpaxError, RuntimeError):
     """Calls that an agent expects in another order."""
+
+
+class ClusterError(CmdpaxError, ConnectionError):
+    """There is no cluster, or not any more."""
+
+
+class SweepError(CmdpaxError, RuntimeError):
+    """Some batches of a sweep failed; the others are done."""
 
 
 class CmdpaxWarning(UserWarning):

@@ -1,12 +1,12 @@
 """The `cmdpax` command: its sub-commands, and how errors end."""
 
-import os
 import sys
 from typing import Annotated
 
 import typer
 
 import cmdpax
+from cmdpax.caching import cache_compilation
 from cmdpax.cli.audit import audit
 from cmdpax.cli.environments import environments
 from cmdpax.cli.frontier import frontier
@@ -59,22 +59,9 @@ def root(
     """Constrained Markov decision processes: solve and learn them."""
 
 
-def _cache_compilation() -> None:
-    """Keep compiled programs between starts; only the command line does that."""
-    import jax
-
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    settings = {
-        "jax_compilation_cache_dir": os.path.join(base, "cmdpax", "jax"),
-        "jax_persistent_cache_min_compile_time_secs": 0.1,
-    }
-    for name, value in settings.items():
-        jax.config.update(name, value)  # type: ignore[no-untyped-call]
-
-
 def main() -> None:
     """Run the command line and exit with its code."""
-    _cache_compilation()
+    cache_compilation()
     try:
         application()
     except CmdpaxError as error:

@@ -21,6 +21,10 @@ def sweep(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say how large it is, and run nothing.")
     ] = False,
+    cluster: Annotated[
+        str | None,
+        typer.Option("--cluster", help="auto, or the address of a Ray cluster that runs it."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run all combinations that a TOML file names, and keep their accounts.
@@ -31,11 +35,12 @@ def sweep(
     from cmdpax.experiments.progress import shown
 
     if dry_run:
-        _print_estimate(experiments.estimate(specification, out), as_json)
+        _print_estimate(experiments.estimate(specification, out, cluster), as_json)
         return
     start = time.perf_counter()
     with caught(), resumable(out), shown(messages) as named:
-        found = experiments.sweep(specification, out, progress=_saying_where(named("sweep")))
+        report = named("sweep") if cluster else _saying_where(named("sweep"))
+        found = experiments.sweep(specification, out, cluster=cluster, progress=report)
     seconds = time.perf_counter() - start
     best = found.best()
     if as_json:

@@ -2,15 +2,16 @@
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import jax
 
+from cmdpax.experiments.executing import Work, run_one
 from cmdpax.experiments.folder import Folder
-from cmdpax.experiments.runs import Batch, Model, make_batches, make_models, make_runs
+from cmdpax.experiments.runs import Batch, Model, Run, make_batches, make_models, make_runs
 from cmdpax.experiments.specification import Specification, read_specification
-from cmdpax.experiments.sweeping import run_one, stored_manifest
+from cmdpax.experiments.sweeping import stored_manifest
 
 _TRIAL_EPISODES = 300
 _NUMBERS_PER_ROW = 9  # of `curves`, besides four per constraint
@@ -42,8 +43,12 @@ class Estimate(NamedTuple):
 def estimate(
     specification: Specification | dict[str, Any] | str | os.PathLike[str],
     out: str | os.PathLike[str] | None = None,
+    cluster: str | None = None,
 ) -> Estimate:
-    """Measure a few episodes of every kind of batch, and scale them up; nothing is written."""
+    """Measure a few episodes of every kind of batch, and scale them up; nothing is written.
+
+    On a cluster its workers measure, and it is cut as it would be.
+    """
     wanted = read_specification(specification)
     models = make_models(wanted)
     runs = make_runs(wanted, models)
@@ -51,18 +56,37 @@ def estimate(
     if out is not None and stored_manifest(Folder(out), wanted) is not None:
         done = {run for part in Folder(out).parts().values() for run in part}
     missing = [run for run in runs if run.identity not in done]
-    batches = make_batches(missing, models, wanted)
     num_bytes = sum(_run_bytes(models[run.fingerprint], wanted) for run in missing)
-    seconds, compilation = _durations(batches, wanted, models)
+    if cluster is None:
+        batches = make_batches(missing, models, wanted)
+        num_batches = len(batches)
+        seconds, compilation = _durations(batches, wanted, models)
+    else:
+        num_batches, seconds, compilation = _on_cluster(cluster, missing, wanted, models)
     return Estimate(
         len(missing),
         len(runs) - len(missing),
-        len(batches),
+        num_batches,
         len(missing) * wanted.num_episodes,
         num_bytes,
         seconds + compilation,
         compilation,
     )
+
+
+def _on_cluster(
+    address: str, missing: Sequence[Run], wanted: Specification, models: dict[str, Model]
+) -> tuple[int, float, float]:
+    """Batches, seconds with all workers at work, and compilation, which trials have done."""
+    from cmdpax.experiments.cluster import plan_on_cluster
+
+    if not missing:
+        return 0, 0.0, 0.0
+    work = Work([], wanted, models, dict.fromkeys(models, 0.0))
+    pieces, workers = plan_on_cluster(address, missing, work)
+    longest = max(piece.seconds for piece in pieces)
+    shared = sum(piece.seconds for piece in pieces) / max(workers, 1)
+    return len(pieces), max(longest, shared), 0.0
 
 
 def _run_bytes(model: Model, wanted: Specification) -> int:

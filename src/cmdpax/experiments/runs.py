@@ -4,7 +4,7 @@ import hashlib
 import itertools
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -173,11 +173,15 @@ def batch_name(identities: Sequence[str]) -> str:
 
 
 def make_batches(
-    runs: Sequence[Run], models: dict[str, Model], specification: Specification
+    runs: Sequence[Run],
+    models: Mapping[str, Model],
+    specification: Specification,
+    at_most: Callable[[Run], int] | None = None,
 ) -> list[Batch]:
     """Runs of one algorithm and size together, cut so that memory stays bounded.
 
-    On the processor the runs of one CMDP share its arrays, if there are enough of them.
+    On the processor the runs of one CMDP share its arrays, if there are enough of them. `at_most`
+    tells how many runs like a given one may be together for other reasons.
     """
     grouped: dict[Any, list[Run]] = {}
     for run in runs:
@@ -189,6 +193,8 @@ def make_batches(
     for (algorithm, *_), members in grouped.items():
         for part in _by_cmdp(members):
             most = _most_runs(models[part[0].fingerprint].cmdp, specification)
+            if at_most is not None:
+                most = min(most, at_most(part[0]))
             size = math.ceil(len(part) / math.ceil(len(part) / most))
             batches += [
                 Batch(algorithm, part[first : first + size]) for first in range(0, len(part), size)

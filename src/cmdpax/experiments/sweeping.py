@@ -2,26 +2,19 @@
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from typing import Any
 
-import jax
-import numpy as np
-
-from cmdpax.arguments import as_factory
-from cmdpax.batch import Collected, Task
-from cmdpax.engine import run_batch
-from cmdpax.errors import CmdpaxWarning, FileError, InfeasibleError, ParameterError
+from cmdpax.errors import CmdpaxWarning, FileError, InfeasibleError, ParameterError, SweepError
+from cmdpax.experiments.executing import Failed, Finished, Work, run_here
 from cmdpax.experiments.folder import DamagedError, Folder
-from cmdpax.experiments.measures import accounts_of, curve_rows, final_rows
 from cmdpax.experiments.progress import Reporter, Stand, shown
 from cmdpax.experiments.reading import Results, results
 from cmdpax.experiments.runs import (
     Batch,
     Model,
     Run,
-    episodes_in_memory,
     make_batches,
     make_models,
     make_runs,
@@ -30,7 +23,6 @@ from cmdpax.experiments.specification import Specification, read_specification
 from cmdpax.learning import require_stationary
 from cmdpax.manifest import device, versions
 from cmdpax.planning.solution import solve
-from cmdpax.simulation import Design
 
 FORMAT = 1
 SHARED = ("num_episodes", "observations", "precision", "record", "unsafe_at", "stationary")
@@ -40,6 +32,7 @@ def sweep(
     specification: Specification | dict[str, Any] | str | os.PathLike[str],
     out: str | os.PathLike[str],
     *,
+    cluster: str | None = None,
     progress: bool | Reporter = False,
 ) -> Results:
     """Run everything that a specification asks for and the folder does not have yet.
@@ -50,7 +43,12 @@ def sweep(
     Args:
         specification: a `Specification`, a dict, or a TOML file.
         out: the folder.
+        cluster: the address of a Ray cluster whose machines run the batches; "auto" takes one that
+            runs here, or starts one; None runs them in this process.
         progress: show a bar, or call a function with a `Stand`.
+
+    Raises:
+        SweepError: on a cluster, some batches failed three times; all others are in the folder.
 
     Examples:
         >>> import cmdpax, tempfile
@@ -75,16 +73,20 @@ def sweep(
         missing = _missing(folder, runs)
         described = _update(folder, wanted, models, solved, bool(missing))
         optima = {fingerprint: described[fingerprint]["optimum"] for fingerprint in models}
-        ready = len(runs) - len(missing)
-        capped = 0
-        for batch in make_batches(missing, models, wanted):
-            tables = run_one(
-                batch, wanted, models, optima, _reporter(report, batch, ready, runs, wanted)
-            )
-            folder.write_part(batch.name, tables, _context(wanted, described, batch))
-            capped += int((tables["final"]["capped"] > 0.5).sum())
-            ready += len(batch.runs)
-            report(_stand(ready, 0, runs, wanted, "done"))
+        ready, capped, failures = len(runs) - len(missing), 0, []
+        tell = _Telling(report, ready, runs, wanted)
+        work = Work([], wanted, models, optima)
+        with closing(_outcomes(missing, work, cluster, tell)) as outcomes:
+            for outcome in outcomes:
+                if isinstance(outcome, Failed):
+                    failures.append(outcome)
+                    continue
+                batch, tables = outcome
+                folder.write_part(batch.name, tables, _context(wanted, described, batch))
+                capped += int((tables["final"]["capped"] > 0.5).sum())
+                tell.done(batch)
+    if failures:
+        raise SweepError(_failed(failures, folder))
     if capped:
         warnings.warn(
             f"in {capped} runs a multiplier was at max_multiplier in most episodes; "
@@ -93,6 +95,41 @@ def sweep(
             stacklevel=2,
         )
     return results(out)
+
+
+def _outcomes(
+    missing: Sequence[Run], work: Work, cluster: str | None, tell: "_Telling"
+) -> Generator[Finished | Failed, None, None]:
+    """The batches as they are done, here or on a cluster."""
+    if cluster is None:
+        batches = make_batches(missing, work.models, work.wanted)
+        yield from run_here(work._replace(batches=batches), tell.running)
+    elif missing:
+        from cmdpax.experiments.cluster import run_on_cluster
+
+        yield from run_on_cluster(cluster, missing, work, tell.status)
+
+
+def _failed(failures: Sequence[Failed], folder: Folder) -> str:
+    """The sentence, and a line per batch."""
+    lines = [
+        f"{len(failures)} batch{'es' if len(failures) > 1 else ''} failed; everything else is in "
+        f"{folder.path}, and the same command tries them again:"
+    ]
+    for batch, error, attempts in failures:
+        runs = f"{len(batch.runs)} run{'s' if len(batch.runs) > 1 else ''}"
+        names = "; ".join(dict.fromkeys(_chosen(run) for run in batch.runs))
+        lines.append(f"{batch.algorithm} ({names}), {runs}, {attempts} times: {error}")
+    return "\n  ".join(lines)
+
+
+def _chosen(run: Run) -> str:
+    """The hyperparameters of a run, for people."""
+    chosen = run.configuration.hyperparameters
+    return (
+        f"step_size {chosen.step_size}, regularization {chosen.regularization}, "
+        f"max_multiplier {chosen.max_multiplier:g}, margin {chosen.margin}"
+    )
 
 
 def _require_stationary(
@@ -224,79 +261,31 @@ def _missing(folder: Folder, runs: Sequence[Run]) -> list[Run]:
     return [run for run in runs if run.identity not in done]
 
 
-def run_one(
-    batch: Batch,
-    wanted: Specification,
-    models: dict[str, Model],
-    optima: dict[str, float],
-    report: Callable[[int, int], None],
-) -> dict[str, Any]:
-    """Run a batch: its tables. Pure, so that it may run anywhere."""
-    fingerprints = [run.fingerprint for run in batch.runs]
-    stacked = len(set(fingerprints)) > 1
-    chosen = fingerprints if stacked else fingerprints[:1]
-    in_memory = episodes_in_memory(wanted)
-    design = Design(
-        factory=as_factory(batch.algorithm),
-        rewards_known=batch.runs[0].configuration.optimism.rewards == "known",
-        bernoulli=wanted.observations == "bernoulli",
-        stacked=stacked,
-        keep_log=False,
-        stationary=wanted.stationary,
-    )
-    task = Task(
-        design,
-        [models[fingerprint].cmdp for fingerprint in chosen],
-        [optima[fingerprint] for fingerprint in chosen],
-        in_memory,
-        wanted.num_episodes,
-        wanted.unsafe_at,
-    )
-    with jax.enable_x64(wanted.precision == "double"):
-        collected = run_batch(task, [run.configuration for run in batch.runs], None, report)
-    return _tables(batch, wanted, models, optima, collected)
-
-
-def _tables(
-    batch: Batch,
-    wanted: Specification,
-    models: dict[str, Model],
-    optima: dict[str, float],
-    collected: Collected,
-) -> dict[str, Any]:
-    fingerprints = [run.fingerprint for run in batch.runs]
-    accounts = accounts_of(
-        collected,
-        episodes_in_memory(wanted),
-        np.array([optima[fingerprint] for fingerprint in fingerprints]),
-        np.array([models[fingerprint].cmdp.thresholds for fingerprint in fingerprints]),
-    )
-    names = [models[fingerprint].name for fingerprint in fingerprints]
-    return {
-        "final": final_rows(batch.runs, names, accounts, collected, wanted.unsafe_at),
-        "curves": curve_rows(batch.runs, accounts, wanted.recorded()),
-    }
-
-
 # ---------------------------------------------------------------------------------------- progress
 
 
-def _stand(
-    ready: int, episodes: int, runs: Sequence[Run], wanted: Specification, text: str
-) -> Stand:
-    count = wanted.num_episodes
-    return Stand(ready, len(runs), ready * count + episodes, len(runs) * count, text)
+class _Telling:
+    """Progress of batches as that of the whole sweep."""
 
+    def __init__(
+        self, report: Reporter, ready: int, runs: Sequence[Run], wanted: Specification
+    ) -> None:
+        self._report, self._ready = report, ready
+        self._total, self._episodes = len(runs), wanted.num_episodes
 
-def _reporter(
-    report: Reporter, batch: Batch, ready: int, runs: Sequence[Run], wanted: Specification
-) -> Callable[[int, int], None]:
-    """Episodes of a batch as those of the whole sweep."""
+    def running(self, batch: Batch, episodes: int) -> None:
+        self._tell(episodes * len(batch.runs), batch.algorithm)
 
-    def tell(episodes: int, _: int) -> None:
-        report(_stand(ready, episodes * len(batch.runs), runs, wanted, batch.algorithm))
+    def status(self, status: object) -> None:
+        self._tell(0, str(status))
 
-    return tell
+    def done(self, batch: Batch) -> None:
+        self._ready += len(batch.runs)
+        self._tell(0, "done")
+
+    def _tell(self, episodes: int, text: str) -> None:
+        done = self._ready * self._episodes + episodes
+        self._report(Stand(self._ready, self._total, done, self._total * self._episodes, text))
 
 
 @contextmanager

@@ -1,0 +1,24 @@
+"""Sweeps on a Ray cluster: the driver plans, collects and commits; workers compute."""
+
+from collections.abc import Iterator, Sequence
+
+from cmdpax.experiments.cluster.connecting import connected
+from cmdpax.experiments.cluster.cutting import Piece
+from cmdpax.experiments.cluster.driving import Driver, Say
+from cmdpax.experiments.executing import Failed, Finished, Work
+from cmdpax.experiments.runs import Run
+
+
+def run_on_cluster(
+    address: str, runs: Sequence[Run], work: Work, say: Say
+) -> Iterator[Finished | Failed]:
+    """Run all runs in batches of about a minute; the batches as they are done."""
+    with connected(address) as cluster:
+        driver = Driver(cluster, work, runs)
+        yield from driver.run(driver.cut(runs), say)
+
+
+def plan_on_cluster(address: str, runs: Sequence[Run], work: Work) -> tuple[list[Piece], int]:
+    """How all runs would be cut, and how many batches run at once; nothing but trials is run."""
+    with connected(address) as cluster:
+        return Driver(cluster, work, runs).cut(runs), cluster.workers()[0]

@@ -1,0 +1,245 @@
+"""What the driver and its workers send each other: JSON and Parquet, never a pickled object.
+
+A worker is another machine: its answer is checked, run by run and column by column, before it goes
+into a folder.
+"""
+
+import hashlib
+import io
+import json
+import math
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cmdpax.errors import CmdpaxError, FileError
+from cmdpax.experiments.executing import Work
+from cmdpax.experiments.folder import TABLES
+from cmdpax.experiments.runs import Batch, Model, Run
+from cmdpax.experiments.specification import Specification, read_specification
+from cmdpax.files import load, save
+from cmdpax.manifest import describe, read_manifest
+from cmdpax.model import CMDP
+
+if TYPE_CHECKING:
+    import polars
+
+_MODEL = "cmdp.npz"
+_WHO = ("run", "cmdp", "cmdp_name", "algorithm", "configuration", "seed", "num_episodes")
+
+
+class AnswerError(CmdpaxError):
+    """A worker's answer is not what was asked for."""
+
+
+# ------------------------------------------------------------------------------------------- orders
+
+
+def write_order(work: Work, batch: Batch) -> bytes:
+    """A batch as JSON; its CMDPs travel apart, once for all batches."""
+    runs = [
+        {
+            "identity": run.identity,
+            "fingerprint": run.fingerprint,
+            "configuration_name": run.configuration_name,
+            "configuration": describe(run.configuration),
+        }
+        for run in batch.runs
+    ]
+    used = dict.fromkeys(run.fingerprint for run in batch.runs)
+    content = {
+        "algorithm": batch.algorithm,
+        "runs": runs,
+        "specification": work.wanted.model_dump(mode="json"),
+        "optima": {fingerprint: work.optima[fingerprint] for fingerprint in used},
+        "names": {fingerprint: work.models[fingerprint].name for fingerprint in used},
+    }
+    return json.dumps(content, allow_nan=False).encode()
+
+
+def write_model(cmdp: CMDP) -> bytes:
+    """A CMDP as an `.npz` file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / _MODEL
+        save(cmdp, path)
+        return path.read_bytes()
+
+
+def read_order(order: bytes, models: Sequence[bytes]) -> tuple[Work, Batch]:
+    """The batch, and all that it needs; the CMDPs are `.npz` files."""
+    content = json.loads(order)
+    wanted = read_specification(content["specification"])
+    names = content["names"]
+    found = {}
+    for data in models:
+        cmdp = _read_model(data)
+        if cmdp.fingerprint in names:
+            found[cmdp.fingerprint] = Model(names[cmdp.fingerprint], {}, cmdp)
+    runs = [_run(content["algorithm"], entry, wanted) for entry in content["runs"]]
+    batch = Batch(content["algorithm"], runs)
+    return Work([batch], wanted, found, content["optima"]), batch
+
+
+def _run(algorithm: str, entry: dict[str, Any], wanted: Specification) -> Run:
+    manifest = {
+        **{name: getattr(wanted, name) for name in ("observations", "precision", "unsafe_at")},
+        **{"num_episodes": wanted.num_episodes, "stationary": wanted.stationary},
+        **{"record": None, "potential": False, "log": False},
+        "runs": [entry["configuration"]],
+    }
+    (configuration,), _ = read_manifest(manifest)
+    return Run(
+        entry["identity"],
+        entry["fingerprint"],
+        algorithm,
+        configuration,
+        entry["configuration_name"],
+    )
+
+
+def _read_model(data: bytes) -> CMDP:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / _MODEL
+        path.write_bytes(data)
+        return load(path)
+
+
+# ------------------------------------------------------------------------------------------ answers
+
+
+def write_answer(tables: Mapping[str, "polars.DataFrame"]) -> list[bytes]:
+    """The tables as Parquet files."""
+    files = []
+    for name in TABLES:
+        file = io.BytesIO()
+        tables[name].write_parquet(file)
+        files.append(file.getvalue())
+    return files
+
+
+class Header(NamedTuple):
+    """What comes before the tables.
+
+    Attributes:
+        worker: where it was run.
+        error: why it could not be run, else None.
+    """
+
+    worker: str
+    error: str | None
+
+
+def write_header(worker: str, seconds: float, error: str | None, files: Sequence[bytes]) -> bytes:
+    """What comes before some files."""
+    content = {"worker": worker, "seconds": seconds, "error": error, "checksums": _checksums(files)}
+    return json.dumps(content).encode()
+
+
+def read_header(files: Any) -> Header:
+    """The first of an answer's files, if the others are as they were sent.
+
+    Damaged ones must not be read: Polars may end the whole process over them.
+
+    Raises:
+        AnswerError: there is no header, or something is damaged.
+    """
+    if not isinstance(files, list) or not files or not all(isinstance(f, bytes) for f in files):
+        raise AnswerError("an answer is not a list of files.")
+    try:
+        content = json.loads(files[0])
+        worker, error, checksums = (content[name] for name in ("worker", "error", "checksums"))
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise AnswerError("an answer has no header.") from None
+    if checksums != _checksums(files[1:]):
+        raise AnswerError("an answer was damaged on its way.")
+    return Header(str(worker), None if error is None else str(error))
+
+
+def _checksums(files: Sequence[bytes]) -> list[str]:
+    return [hashlib.sha256(file).hexdigest() for file in files]
+
+
+def read_rate(files: Sequence[bytes]) -> tuple[float, float]:
+    """What a trial measured: seconds per episode and run, and of compilation.
+
+    Raises:
+        AnswerError: these are not two numbers of seconds.
+    """
+    try:
+        (file,) = files
+        seconds, compile_seconds = (float(number) for number in json.loads(file))
+    except (ValueError, TypeError, RecursionError):
+        raise AnswerError("a trial's answer is not two numbers.") from None
+    if not (0 <= seconds < math.inf and 0 <= compile_seconds < math.inf):
+        raise AnswerError("a trial's answer is not two numbers of seconds.")
+    return seconds, compile_seconds
+
+
+def read_answer(
+    batch: Batch, work: Work, files: Sequence[bytes], schemas: Mapping[str, Any]
+) -> dict[str, "polars.DataFrame"]:
+    """The tables, if they are those of the batch.
+
+    Args:
+        batch: what was asked for.
+        work: what it belongs to.
+        files: the answer.
+        schemas: the columns that the tables of this version have.
+
+    Raises:
+        AnswerError: anything is missing, too much, of another type or of other runs.
+    """
+    import polars
+
+    try:
+        tables = {
+            name: polars.read_parquet(io.BytesIO(file))
+            for name, file in zip(TABLES, files, strict=True)
+        }
+    except (
+        polars.exceptions.PolarsError,
+        polars.exceptions.PanicException,
+        FileError,
+        ValueError,
+        OSError,
+    ) as error:
+        raise AnswerError(f"an answer is not two Parquet tables: {error}") from None
+    for name, table in tables.items():
+        if dict(table.schema) != dict(schemas[name]):
+            raise AnswerError(
+                f"an answer's table {name} has other columns than this version of cmdpax; install "
+                "the same version on all machines."
+            )
+    _check_final(batch, work, tables["final"])
+    _check_curves(batch, work, tables["curves"])
+    return tables
+
+
+def _check_final(batch: Batch, work: Work, final: "polars.DataFrame") -> None:
+    expected = [
+        (
+            run.identity,
+            run.fingerprint,
+            work.models[run.fingerprint].name,
+            run.algorithm,
+            run.configuration_name,
+            run.configuration.seed,
+            work.wanted.num_episodes,
+        )
+        for run in batch.runs
+    ]
+    if final.select(_WHO).rows() != expected:
+        raise AnswerError("an answer is of other runs than those that were asked for.")
+
+
+def _check_curves(batch: Batch, work: Work, curves: "polars.DataFrame") -> None:
+    recorded = work.wanted.recorded().tolist()
+    expected = [(run.identity, episode) for run in batch.runs for episode in recorded]
+    if curves.select("run", "episode").rows() != expected:
+        raise AnswerError("an answer's curves are of other runs or episodes than were asked for.")
+    counts = [work.models[run.fingerprint].cmdp.num_constraints for run in batch.runs]
+    for name in ("constraint_values", "multipliers"):
+        lengths = curves[name].list.len().to_list()
+        if lengths != [count for count in counts for _ in recorded]:
+            raise AnswerError(f"an answer's {name} are not those of all constraints.")

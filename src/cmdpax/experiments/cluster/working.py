@@ -1,0 +1,71 @@
+"""What runs on a worker: an order in, an answer out, and nothing else is touched."""
+
+import json
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from cmdpax.caching import cache_compilation
+from cmdpax.engine import one_core
+from cmdpax.experiments.cluster.cutting import measure
+from cmdpax.experiments.cluster.messages import read_order, write_answer, write_header
+from cmdpax.experiments.executing import run_one
+
+_TRACEBACK = "Traceback (most recent call last):"
+
+
+def run_order(order: bytes, on_one_core: bool, *models: bytes) -> list[bytes]:
+    """Run a batch: a header as JSON, then the tables as Parquet."""
+
+    def run(work: Any, batch: Any) -> list[bytes]:
+        tables = run_one(batch, work.wanted, work.models, work.optima, lambda done, total: None)
+        return write_answer(tables)
+
+    return _answer(order, models, on_one_core, run)
+
+
+def measure_order(order: bytes, on_one_core: bool, *models: bytes) -> list[bytes]:
+    """Run a trial: a header as JSON, then the rate as JSON."""
+
+    def run(work: Any, batch: Any) -> list[bytes]:
+        return [json.dumps(measure(work, batch)).encode()]
+
+    return _answer(order, models, on_one_core, run)
+
+
+def _answer(
+    order: bytes,
+    models: Sequence[bytes],
+    on_one_core: bool,
+    run: Callable[[Any, Any], list[bytes]],
+) -> list[bytes]:
+    """An error is an answer too: as text, since the driver unpickles nothing."""
+    begun = time.perf_counter()
+    cache_compilation()
+    try:
+        work, batch = read_order(order, models)
+        with one_core(on_one_core):
+            files = run(work, batch)
+    except Exception as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{last.filename.rpartition('/')[2]}:{last.lineno}"
+        text = f"{type(error).__name__}: {_one_line(str(error))} ({place})"
+        return [_header(begun, text, [])]
+    return [_header(begun, None, files), *files]
+
+
+def _one_line(text: str) -> str:
+    """JAX puts whole tracebacks into a message: its first line, and what was raised at last."""
+    lines = [line.strip() for line in text.replace(_TRACEBACK, "").splitlines() if line.strip()]
+    return " … ".join([*lines[:1], *lines[1:][-1:]])
+
+
+def _header(begun: float, error: str | None, files: Sequence[bytes]) -> bytes:
+    return write_header(_worker(), time.perf_counter() - begun, error, files)
+
+
+def _worker() -> str:
+    import ray
+
+    return str(ray.get_runtime_context().get_node_id())

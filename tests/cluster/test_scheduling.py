@@ -1,0 +1,62 @@
+"""Which batch next, without a cluster: nothing is lost, and nothing is tried for ever."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cmdpax.experiments.cluster.scheduling import BATCHES_PER_WORKER, MOST_ATTEMPTS, Schedule
+
+SECONDS = st.lists(st.floats(0, 1e4), max_size=12)
+
+
+@given(SECONDS, st.data())
+def test_every_batch_ends_done_or_given_up(seconds: list[float], data: st.DataObject) -> None:
+    schedule = Schedule(seconds)
+    running: set[int] = set()
+    waiting = set(range(len(seconds)))
+    failures = dict.fromkeys(waiting, 0)
+    starts = dict.fromkeys(waiting, 0)
+    while schedule.unfinished:
+        num_workers = data.draw(st.integers(0, 3), label="workers")
+        while (ticket := schedule.start(num_workers)) is not None:
+            assert ticket.place in waiting
+            assert seconds[ticket.place] == max(seconds[place] for place in waiting)
+            waiting.remove(ticket.place)
+            running.add(ticket.place)
+            starts[ticket.place] += 1
+            assert ticket.attempt == starts[ticket.place] == failures[ticket.place] + 1
+            assert len(running) <= BATCHES_PER_WORKER * max(num_workers, 1)
+        assert not waiting or len(running) >= BATCHES_PER_WORKER * max(num_workers, 1)
+        assert schedule.num_running == len(running) > 0
+        place = data.draw(st.sampled_from(sorted(running)), label="which ends")
+        running.remove(place)
+        if data.draw(st.booleans(), label="well"):
+            schedule.finish(place)
+            continue
+        failures[place] += 1
+        again = schedule.fail(place, data.draw(st.sampled_from([None, "a", "b"])))
+        assert again == (failures[place] < MOST_ATTEMPTS)
+        waiting |= {place} if again else set()
+    assert sorted(schedule.done + schedule.given_up) == list(range(len(seconds)))
+    assert all(failures[place] == MOST_ATTEMPTS for place in schedule.given_up)
+    assert all(1 <= starts[place] <= MOST_ATTEMPTS == 3 for place in starts)
+    assert [schedule.attempts(place) for place in starts] == list(starts.values())
+
+
+def test_it_avoids_the_workers_on_which_it_failed() -> None:
+    schedule = Schedule([1.0])
+    assert schedule.start(1) == (0, 1, ())
+    schedule.fail(0, "a")
+    assert schedule.start(1) == (0, 2, ("a",))
+    schedule.fail(0, None)  # a worker that died has no name
+    assert schedule.start(1) == (0, 3, ("a",))
+
+
+def test_seconds_left() -> None:
+    schedule = Schedule([1.0, 5.0, 2.0])
+    assert schedule.seconds_left == 8.0
+    ticket = schedule.start(1)
+    assert ticket is not None
+    assert ticket.place == 1
+    assert schedule.seconds_left == 8.0
+    schedule.finish(1)
+    assert schedule.seconds_left == 3.0

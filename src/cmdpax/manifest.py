@@ -83,12 +83,13 @@ def read_manifest(manifest: dict[str, Any]) -> tuple[list[Configuration], Option
     try:
         known = {"stationary": False} | manifest  # manifests of 0.1 do not have it
         options = Options(**{name: known[name] for name in Options.__dataclass_fields__})
-        return [_configuration(run) for run in manifest["runs"]], options
+        return [read_configuration(run) for run in manifest["runs"]], options
     except (KeyError, TypeError) as error:
         raise ParameterError(f"this is not a manifest of `learn`: {error!r}.") from None
 
 
-def _configuration(run: dict[str, Any]) -> Configuration:
+def read_configuration(run: dict[str, Any]) -> Configuration:
+    """One run, as `describe` tells it."""
     chosen = Hyperparameters(
         Schedule(*run["step_size"]),
         Schedule(*run["regularization"]),

@@ -1,19 +1,16 @@
 """How large a sweep is, before it is run: runs, episodes, bytes, and about how long."""
 
 import os
-import time
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-import jax
-
-from cmdpax.experiments.executing import Work, run_one
+from cmdpax.experiments.cluster.cutting import measure, trial_of
+from cmdpax.experiments.executing import Work
 from cmdpax.experiments.folder import Folder
-from cmdpax.experiments.runs import Batch, Model, Run, make_batches, make_models, make_runs
+from cmdpax.experiments.runs import Batch, Model, Run, kind_of, make_batches, make_models, make_runs
 from cmdpax.experiments.specification import Specification, read_specification
 from cmdpax.experiments.sweeping import stored_manifest
 
-_TRIAL_EPISODES = 300
 _NUMBERS_PER_ROW = 9  # of `curves`, besides four per constraint
 _COMPRESSED = 0.65  # Parquet's share of the plain bytes, measured
 
@@ -98,23 +95,13 @@ def _durations(
     batches: Iterable[Batch], wanted: Specification, models: dict[str, Model]
 ) -> tuple[float, float]:
     """Seconds of running, and of compiling, of all batches."""
-    trial = wanted.model_copy(
-        update={"num_episodes": min(_TRIAL_EPISODES, wanted.num_episodes), "record": 1}
-    )
-    optima = dict.fromkeys(models, 0.0)
+    trial = Work([], trial_of(wanted), models, dict.fromkeys(models, 0.0))
     rates: dict[Any, float] = {}  # seconds per run and episode
     running = compiling = 0.0
     for batch in batches:
-        cmdp, optimism = models[batch.runs[0].fingerprint].cmdp, batch.runs[0].configuration[2]
-        shapes = [leaf.shape for leaf in jax.tree.leaves(cmdp)]
-        kind = (batch.algorithm, optimism.rewards, cmdp.horizon, str(shapes), len(batch.runs))
+        kind = (kind_of(batch.runs[0], models), len(batch.runs))
         if kind not in rates:
-            took = []
-            for _ in range(2):
-                start = time.perf_counter()
-                run_one(batch, trial, models, optima, lambda done, total: None)
-                took.append(time.perf_counter() - start)
-            rates[kind] = took[1] / (len(batch.runs) * trial.num_episodes)
-            compiling += max(took[0] - took[1], 0.0)
+            rates[kind], compile_seconds = measure(trial, batch)
+            compiling += compile_seconds
         running += rates[kind] * len(batch.runs) * wanted.num_episodes
     return running, compiling

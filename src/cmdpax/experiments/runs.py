@@ -4,9 +4,9 @@ import hashlib
 import itertools
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import numpy as np
@@ -66,6 +66,16 @@ def make_models(specification: Specification) -> dict[str, Model]:
     return found
 
 
+def combinations(parameters: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """One value of every parameter; a list is a grid."""
+    grid = {
+        name: value if isinstance(value, list | tuple) else [value]
+        for name, value in parameters.items()
+    }
+    for values in itertools.product(*grid.values()):
+        yield dict(zip(grid, values, strict=True))
+
+
 def _models(
     environment: str | None, parameters: dict[str, Any], file: str | None
 ) -> Iterable[Model]:
@@ -73,12 +83,7 @@ def _models(
         assert file is not None
         yield Model(Path(file).stem, {"file": file}, load(file))
         return
-    grid = {
-        name: value if isinstance(value, list | tuple) else [value]
-        for name, value in parameters.items()
-    }
-    for values in itertools.product(*grid.values()):
-        chosen = dict(zip(grid, values, strict=True))
+    for chosen in combinations(parameters):
         listed = ", ".join(f"{name}={value}" for name, value in chosen.items())
         source = {"environment": environment, "parameters": chosen}
         name = f"{environment}({listed})" if listed else environment
@@ -167,6 +172,17 @@ class Batch(NamedTuple):
         return batch_name([run.identity for run in self.runs])
 
 
+Kind: TypeAlias = tuple[Any, ...]
+"""Runs of one kind share a compiled program, and take the same time."""
+
+
+def kind_of(run: Run, models: Mapping[str, Model]) -> Kind:
+    """Its algorithm first."""
+    cmdp = models[run.fingerprint].cmdp
+    shapes = tuple(array.shape for array in jax.tree.leaves(cmdp))
+    return (run.algorithm, run.configuration.optimism.rewards, cmdp.horizon, shapes)
+
+
 def batch_name(identities: Sequence[str]) -> str:
     """The name of the batch of these runs."""
     return _digest(list(identities), 16)
@@ -183,12 +199,9 @@ def make_batches(
     On the processor the runs of one CMDP share its arrays, if there are enough of them. `at_most`
     tells how many runs like a given one may be together for other reasons.
     """
-    grouped: dict[Any, list[Run]] = {}
+    grouped: dict[Kind, list[Run]] = {}
     for run in runs:
-        cmdp = models[run.fingerprint].cmdp
-        shapes = tuple(array.shape for array in jax.tree.leaves(cmdp))
-        kind = (run.algorithm, run.configuration.optimism.rewards, cmdp.horizon, shapes)
-        grouped.setdefault(kind, []).append(run)
+        grouped.setdefault(kind_of(run, models), []).append(run)
     batches = []
     for (algorithm, *_), members in grouped.items():
         for part in _by_cmdp(members):

@@ -1,12 +1,11 @@
 """How to make the runs of a page again."""
 
-import itertools
 import shlex
 from typing import Any, NamedTuple
 
 from cmdpax.errors import CmdpaxError
 from cmdpax.experiments.reading import Results
-from cmdpax.experiments.runs import make_runs
+from cmdpax.experiments.runs import combinations, make_runs
 from cmdpax.experiments.specification import read_specification
 from cmdpax.reporting.sources import Source
 from cmdpax.reporting.toml import InexpressibleError, specification_text
@@ -104,11 +103,6 @@ def _sources(cmdps: list[dict[str, Any]]) -> list[dict[str, Any]]:
         if entry["environment"] is None:
             found.append({"file": entry["file"]})
             continue
-        grid = {
-            name: value if isinstance(value, list) else [value]
-            for name, value in entry["parameters"].items()
-        }
-        for values in itertools.product(*grid.values()):
-            chosen = dict(zip(grid, values, strict=True))
+        for chosen in combinations(entry["parameters"]):
             found.append({"environment": entry["environment"], "parameters": chosen})
     return found

@@ -1,14 +1,11 @@
 """Batches of about a minute: long enough for what a batch costs, short enough to lose one."""
 
-import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import jax
-
 from cmdpax.experiments.executing import Work, run_one
-from cmdpax.experiments.runs import Batch, Model, Run, make_batches
+from cmdpax.experiments.runs import Batch, Kind, Model, Run, kind_of, make_batches
 from cmdpax.experiments.specification import Specification
 
 BATCH_SECONDS = 60.0
@@ -35,17 +32,9 @@ class Piece(NamedTuple):
     seconds: float
 
 
-def kind_of(run: Run, models: Mapping[str, Model]) -> str:
-    """Runs of one kind share a compiled program, and take the same time."""
-    cmdp = models[run.fingerprint].cmdp
-    shapes = [list(array.shape) for array in jax.tree.leaves(cmdp)]
-    optimism = run.configuration.optimism
-    return json.dumps([run.algorithm, optimism.rewards, cmdp.horizon, shapes])
-
-
-def trials(runs: Iterable[Run], models: Mapping[str, Model]) -> dict[str, Batch]:
+def trials(runs: Iterable[Run], models: Mapping[str, Model]) -> dict[Kind, Batch]:
     """A few runs of every kind."""
-    found: dict[str, list[Run]] = {}
+    found: dict[Kind, list[Run]] = {}
     for run in runs:
         members = found.setdefault(kind_of(run, models), [])
         if len(members) < TRIAL_RUNS:
@@ -73,7 +62,7 @@ def cut(
     runs: Sequence[Run],
     models: Mapping[str, Model],
     wanted: Specification,
-    rates: Mapping[str, Rate],
+    rates: Mapping[Kind, Rate],
     seconds: float = BATCH_SECONDS,
 ) -> list[Piece]:
     """All runs in batches of about so many seconds; one that takes longer is a batch of its own."""
@@ -82,9 +71,9 @@ def cut(
         each = rates[kind_of(run, models)].seconds * wanted.num_episodes
         return len(runs) if each * len(runs) <= seconds else max(1, int(seconds / each))
 
-    batches = make_batches(runs, dict(models), wanted, most)
+    batches = make_batches(runs, models, wanted, most)
     return [Piece(batch, _seconds(batch, models, wanted, rates)) for batch in batches]
 
 
-def _seconds(batch: Batch, models: Any, wanted: Specification, rates: Mapping[str, Rate]) -> float:
+def _seconds(batch: Batch, models: Any, wanted: Specification, rates: Mapping[Kind, Rate]) -> float:
     return sum(rates[kind_of(run, models)].seconds * wanted.num_episodes for run in batch.runs)

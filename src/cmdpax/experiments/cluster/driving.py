@@ -19,7 +19,7 @@ from cmdpax.experiments.cluster.messages import (
 from cmdpax.experiments.cluster.scheduling import Schedule, Ticket
 from cmdpax.experiments.cluster.working import measure_order, run_order
 from cmdpax.experiments.executing import Failed, Finished, Work, table_schemas
-from cmdpax.experiments.runs import Batch, Run
+from cmdpax.experiments.runs import Batch, Kind, Run
 
 _SECONDS_BETWEEN_LOOKS = 1.0
 _WORKER_ENVIRONMENT = {"env_vars": {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}}
@@ -66,7 +66,7 @@ class Driver:
         """Measure every kind of run on the workers, and cut all runs into batches."""
         trial = self._work._replace(wanted=trial_of(self._work.wanted))
         kinds = trials(runs, self._work.models)
-        rates: dict[str, Rate] = {}
+        rates: dict[Kind, Rate] = {}
         batches = list(kinds.values())
         for place, found in self._answers(Schedule([1.0] * len(batches)), batches, trial, True):
             failed = isinstance(found, Failed)  # its batches will say what is wrong

@@ -17,9 +17,9 @@ from cmdpax.errors import CmdpaxError, FileError
 from cmdpax.experiments.executing import Work
 from cmdpax.experiments.folder import TABLES
 from cmdpax.experiments.runs import Batch, Model, Run
-from cmdpax.experiments.specification import Specification, read_specification
+from cmdpax.experiments.specification import read_specification
 from cmdpax.files import load, save
-from cmdpax.manifest import describe, read_manifest
+from cmdpax.manifest import describe, read_configuration
 from cmdpax.model import CMDP
 
 if TYPE_CHECKING:
@@ -76,24 +76,17 @@ def read_order(order: bytes, models: Sequence[bytes]) -> tuple[Work, Batch]:
         cmdp = _read_model(data)
         if cmdp.fingerprint in names:
             found[cmdp.fingerprint] = Model(names[cmdp.fingerprint], {}, cmdp)
-    runs = [_run(content["algorithm"], entry, wanted) for entry in content["runs"]]
+    runs = [_run(content["algorithm"], entry) for entry in content["runs"]]
     batch = Batch(content["algorithm"], runs)
     return Work([batch], wanted, found, content["optima"]), batch
 
 
-def _run(algorithm: str, entry: dict[str, Any], wanted: Specification) -> Run:
-    manifest = {
-        **{name: getattr(wanted, name) for name in ("observations", "precision", "unsafe_at")},
-        **{"num_episodes": wanted.num_episodes, "stationary": wanted.stationary},
-        **{"record": None, "potential": False, "log": False},
-        "runs": [entry["configuration"]],
-    }
-    (configuration,), _ = read_manifest(manifest)
+def _run(algorithm: str, entry: dict[str, Any]) -> Run:
     return Run(
         entry["identity"],
         entry["fingerprint"],
         algorithm,
-        configuration,
+        read_configuration(entry["configuration"]),
         entry["configuration_name"],
     )
 

@@ -1,8 +1,10 @@
 """Means with Student's 95 % intervals."""
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
+
+Decision: TypeAlias = Literal["holds", "fails", "undecided"]
 
 
 class Interval(NamedTuple):
@@ -21,6 +23,15 @@ class Interval(NamedTuple):
     def high(self) -> float:
         """The upper end."""
         return self.mean + self.half
+
+    def decide(self, side: Literal["below", "above"], bound: float) -> Decision:
+        """Whether all of it is on one side of a bound: it is, it is on the other, or neither."""
+        low, high = self.low - bound, self.high - bound
+        if side == "above":
+            low, high = -high, -low
+        if high < 0:
+            return "holds"
+        return "fails" if low > 0 else "undecided"
 
     def __str__(self) -> str:
         """For people: 12.3 ± 0.4."""

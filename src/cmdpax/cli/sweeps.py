@@ -9,7 +9,6 @@ import typer
 
 from cmdpax.cli.output import messages, print_json, results, table
 from cmdpax.cli.warned import caught, resumable
-from cmdpax.schedules import Schedule
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A folder that `sweep` wrote.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
@@ -141,11 +140,13 @@ def compare(
 
 def best_table(title: str, best: Any) -> Any:
     """A row per algorithm."""
+    from cmdpax.experiments.reading import schedule_of
+
     rows = [
         (
             row["algorithm"],
-            schedule_text(row, "step_size"),
-            schedule_text(row, "regularization"),
+            str(schedule_of(row, "step_size")),
+            str(schedule_of(row, "regularization")),
             f"{row['max_multiplier']:g}",
             row["runs"],
             f"{row['score']:.4g}",
@@ -153,11 +154,6 @@ def best_table(title: str, best: Any) -> Any:
         for row in best.to_dicts()
     ]
     return table(title, ("algorithm", "η", "τ", "λ_max", "runs", "mean regret"), rows)
-
-
-def schedule_text(row: dict[str, Any], name: str) -> str:
-    """0.1, or 0.3*(k+10)^-0.2."""
-    return str(Schedule(row[name], row[f"{name}_exponent"], row[f"{name}_offset"]))
 
 
 def _print_estimate(found: Any, as_json: bool) -> None:

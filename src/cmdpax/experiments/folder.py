@@ -131,9 +131,8 @@ class Folder:
         """
         checksums = {}
         for name, frame in tables.items():
-            path, content = self.table_path(name, batch), io.BytesIO()
-            frame.write_parquet(content)
-            write_bytes(path, content.getvalue())
+            path = self.table_path(name, batch)
+            write_bytes(path, as_parquet(frame))
             checksums[name] = _checksum(path)
         entry = {
             "runs": tables["final"]["run"].to_list(),
@@ -204,6 +203,13 @@ class Folder:
             if not file.exists() or _checksum(file) != checksums.get(name):
                 return runs, file
         return runs, None
+
+
+def as_parquet(frame: "polars.DataFrame") -> bytes:
+    """A table as the content of a Parquet file."""
+    content = io.BytesIO()
+    frame.write_parquet(content)
+    return content.getvalue()
 
 
 def _ours(name: str, known: set[str]) -> bool:

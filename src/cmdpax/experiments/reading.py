@@ -12,6 +12,7 @@ from cmdpax.files import load
 from cmdpax.history import History
 from cmdpax.learning import repeat
 from cmdpax.model import CMDP
+from cmdpax.schedules import Schedule
 
 if TYPE_CHECKING:
     import polars
@@ -172,9 +173,6 @@ class Results:
         """A run's row as a manifest of `learn`."""
         specification = self.manifest["specification"]
 
-        def schedule(name: str) -> list[float]:
-            return [row[name], row[f"{name}_exponent"], row[f"{name}_offset"]]
-
         optimism = {
             name.removeprefix("optimism_"): value
             for name, value in row.items()
@@ -191,10 +189,18 @@ class Results:
                     "seed": row["seed"],
                     "max_multiplier": row["max_multiplier"],
                     "optimism": optimism,
-                    **{name: schedule(name) for name in ("step_size", "regularization", "margin")},
+                    **{
+                        name: list(schedule_of(row, name))
+                        for name in ("step_size", "regularization", "margin")
+                    },
                 }
             ],
         }
+
+
+def schedule_of(row: Mapping[str, Any], name: str) -> Schedule:
+    """A schedule, which has three columns in a row of `final`."""
+    return Schedule(row[name], row[f"{name}_exponent"], row[f"{name}_offset"])
 
 
 def results(path: str | os.PathLike[str]) -> Results:

@@ -1,9 +1,11 @@
 """The sections of the page that are text: the story, the claims, how to replay."""
 
 import json
+import math
 from html import escape
 from typing import Any
 
+from cmdpax.intervals import Interval
 from cmdpax.reporting.story import Side
 from cmdpax.reporting.templates import asset, fill
 
@@ -160,13 +162,9 @@ def _gist(claim: dict[str, Any]) -> str:
 
 def _decided(quantity: dict[str, Any]) -> str:
     """On the claimed side of the bound with its whole interval, on the other, or neither."""
-    mean, half = quantity["first_cmdp"]["mean"], quantity["first_cmdp"]["half"]
-    if mean is None or half is None:
-        return "undecided"
-    beyond = (mean - quantity["bound"]) * (1 if quantity["side"] == "above" else -1)
-    if beyond - half > 0:
-        return "holds"
-    return "fails" if beyond + half < 0 else "undecided"
+    mean, half, size = (quantity["first_cmdp"][name] for name in Interval._fields)
+    found = Interval(math.nan if mean is None else mean, math.inf if half is None else half, size)
+    return found.decide(quantity["side"], quantity["bound"])
 
 
 def _side_of(quantity: dict[str, Any]) -> str:

@@ -6,9 +6,8 @@ Everywhere else on the page CMDPs, algorithms and configurations are places in t
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cmdpax.experiments.reading import SUMS, Results
+from cmdpax.experiments.reading import SUMS, Results, schedule_of
 from cmdpax.reporting.encoding import all_rounded, rounded
-from cmdpax.schedules import Schedule
 
 if TYPE_CHECKING:
     import polars
@@ -91,8 +90,7 @@ def _configurations(final: "polars.DataFrame", algorithms: list[str]) -> list[di
 
 def _configuration(row: dict[str, Any], algorithms: list[str]) -> dict[str, Any]:
     schedules = {
-        name: str(Schedule(row[name], row[f"{name}_exponent"], row[f"{name}_offset"]))
-        for name in ("step_size", "regularization", "margin")
+        name: str(schedule_of(row, name)) for name in ("step_size", "regularization", "margin")
     }
     return {
         "id": row["configuration"],

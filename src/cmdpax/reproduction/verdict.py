@@ -5,9 +5,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from cmdpax.intervals import Interval, interval
-
-Decision = Literal["holds", "fails", "undecided"]
+from cmdpax.intervals import Decision, Interval, interval
 
 
 class Quantity(NamedTuple):
@@ -35,12 +33,7 @@ class Quantity(NamedTuple):
 
     def decide(self, found: Interval) -> Decision:
         """By the 95 % interval: on the claimed side of the bound, on the other, or neither."""
-        low, high = found.low - self.bound, found.high - self.bound
-        if self.side == "above":
-            low, high = -high, -low
-        if high < 0:
-            return "holds"
-        return "fails" if low > 0 else "undecided"
+        return found.decide(self.side, self.bound)
 
     def num_held(self) -> int:
         """On how many CMDPs it holds."""

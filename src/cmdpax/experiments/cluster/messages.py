@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cmdpax.errors import CmdpaxError, FileError
 from cmdpax.experiments.executing import Work
-from cmdpax.experiments.folder import TABLES
+from cmdpax.experiments.folder import TABLES, as_parquet
 from cmdpax.experiments.runs import Batch, Model, Run
 from cmdpax.experiments.specification import read_specification
 from cmdpax.files import load, save
@@ -103,12 +103,7 @@ def _read_model(data: bytes) -> CMDP:
 
 def write_answer(tables: Mapping[str, "polars.DataFrame"]) -> list[bytes]:
     """The tables as Parquet files."""
-    files = []
-    for name in TABLES:
-        file = io.BytesIO()
-        tables[name].write_parquet(file)
-        files.append(file.getvalue())
-    return files
+    return [as_parquet(tables[name]) for name in TABLES]
 
 
 class Header(NamedTuple):

@@ -150,10 +150,7 @@
     control("first").replaceChildren(...cmdpax.configurationOptions());
     control("second").replaceChildren(...cmdpax.configurationOptions());
     [control("second").value, control("first").value] = cmdpax.firstPair();
-    const options = cmdpax
-      .sweep()
-      .measures.map(({ name, label }) => cmdpax.element("option", { value: name }, label));
-    control("measure").replaceChildren(...options);
+    control("measure").replaceChildren(...cmdpax.measureOptions());
   };
 
   cmdpax.startComparison = () => {

@@ -133,6 +133,15 @@
     return best.map(({ index }) => index);
   };
 
+  /** The same without algorithms for which there is none. */
+  const bestOfEach = () => new Set(cmdpax.best().filter((best) => best !== null));
+
+  /** Options for a choice of a measure. */
+  cmdpax.measureOptions = () =>
+    cmdpax
+      .sweep()
+      .measures.map(({ name, label }) => cmdpax.element("option", { value: name }, label));
+
   // ------------------------------------------------------------------------------------ controls
 
   const fillSweeps = () => {
@@ -166,7 +175,7 @@
     chosen.cmdp = cmdpax.sweep().with_curves ? 0 : null;
     fillCmdps();
     cmdpax.byId("cmdp").value = chosen.cmdp ?? "";
-    chosen.configurations = new Set(cmdpax.best().filter((best) => best !== null));
+    chosen.configurations = bestOfEach();
     fillConfigurations();
     await tell();
   };
@@ -175,7 +184,7 @@
     const before = new Set(cmdpax.best());
     const unchanged = sameMembers(before, chosen.configurations);
     chosen.cmdp = value === "" ? null : Number(value);
-    if (unchanged) chosen.configurations = new Set(cmdpax.best().filter((b) => b !== null));
+    if (unchanged) chosen.configurations = bestOfEach();
     fillConfigurations();
     await tell();
   };
@@ -228,9 +237,7 @@
   cmdpax.startSelection = () => {
     fillSweeps();
     cmdpax.byId("cmdp").addEventListener("change", (event) => chooseCmdp(event.target.value));
-    cmdpax
-      .byId("choose-best")
-      .addEventListener("click", () => setAll(cmdpax.best().filter((best) => best !== null)));
+    cmdpax.byId("choose-best").addEventListener("click", () => setAll(bestOfEach()));
     cmdpax.byId("choose-none").addEventListener("click", () => setAll([]));
     return chooseSweep(0);
   };

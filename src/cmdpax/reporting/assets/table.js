@@ -134,10 +134,7 @@
   const fillBest = () => {
     const select = cmdpax.byId("table-best");
     const before = select.value || "strong";
-    const options = cmdpax
-      .sweep()
-      .measures.map(({ name, label }) => cmdpax.element("option", { value: name }, label));
-    select.replaceChildren(...options);
+    select.replaceChildren(...cmdpax.measureOptions());
     select.value = cmdpax.sweep().measures.some(({ name }) => name === before) ? before : "strong";
   };
 

@@ -16,12 +16,15 @@ from typing import Any
 
 import cluster_learners
 import cmdpax
-from sweep_cases import SMALL, assert_same_results
+from cmdpax.experiments.executing import Work
+from cmdpax.experiments.runs import Run, make_batches, make_models, make_runs
+from cmdpax.experiments.specification import read_specification
+from sweep_cases import SMALL, assert_same_results, specification
 
 TESTS = Path(__file__).parent
 HOST = "127.0.0.1"
 TOKEN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(16)}
-"""Of these clusters alone: ray listens on all addresses of the machine, whatever it is told."""
+"""Of these clusters alone."""
 
 PATIENCE = 120.0
 """Seconds after which a test stops waiting for what should happen much earlier."""
@@ -36,6 +39,15 @@ def wait_until(happened: Callable[[], Any], what: str, seconds: float = PATIENCE
     return answer
 
 
+def make_work(**changes: Any) -> tuple[Work, list[Run]]:
+    """What a sweep hands to a cluster."""
+    wanted = read_specification(specification(**changes))
+    models = make_models(wanted)
+    runs = make_runs(wanted, models)
+    optima = {fingerprint: 1.0 + place for place, fingerprint in enumerate(models)}
+    return Work(make_batches(runs, models, wanted), wanted, models, optima), runs
+
+
 # --------------------------------------------------------------------------------------- processes
 
 ENDING_WITH_THE_TESTS = """
@@ -43,7 +55,9 @@ import ctypes, signal
 ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # when the process that started it dies
 """
 RAY = f"""{ENDING_WITH_THE_TESTS}
+from ray._private import services
 from ray.scripts.scripts import main
+services.resolve_ip_for_localhost = lambda host: host  # it would open the ports to the network
 main()
 """
 
@@ -58,6 +72,27 @@ def members_of(session: int) -> list[int]:
                 if int(fields[3]) == session and fields[0] != "Z":
                     found.append(int(entry.name))
     return found
+
+
+def listening(session: int) -> set[tuple[str, str]]:
+    """Where processes of a session listen: address and port, as the kernel writes them."""
+    inodes = set()
+    for member in members_of(session):
+        for link in Path(f"/proc/{member}/fd").glob("*"):
+            with contextlib.suppress(OSError):
+                inodes.add(os.readlink(link))
+    found = set()
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and f"socket:[{fields[9]}]" in inodes:
+                address, _, port = fields[1].rpartition(":")
+                found.add((address, port))
+    return found
+
+
+LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
+"""127.0.0.1, the same for IPv6, and ::1, as the kernel writes them."""
 
 
 def end_session(process: "subprocess.Popen[Any]") -> None:
@@ -85,6 +120,11 @@ class Node:
                 start_new_session=True,
                 env=os.environ | environment | {cluster_learners.NODE: name},
             )
+
+    @property
+    def session(self) -> int:
+        """Of its processes."""
+        return self._process.pid
 
     def ready(self) -> "Node":
         """Wait until it takes work."""
@@ -131,9 +171,9 @@ class RayCluster:
         self._nodes[name] = node
         return node
 
-    def add(self, name: str) -> Node:
+    def add(self, name: str, *options: str) -> Node:
         """Start a worker; it joins within seconds."""
-        return self._start(name, f"--address={self.address}", "--num-cpus=1")
+        return self._start(name, f"--address={self.address}", "--num-cpus=1", *options)
 
     def only(self, *names: str) -> None:
         """Have these workers, and no others."""
@@ -157,8 +197,8 @@ class RayCluster:
 # ----------------------------------------------------------------------------------------- drivers
 
 MAIN = f"""{ENDING_WITH_THE_TESTS}
-from cmdpax.experiments import runs
-runs._BATCH_RUNS = 2  # many batches, though each is short
+from cmdpax.experiments.cluster import cutting
+cutting._most_runs = lambda *_: 2  # many batches, though each is short
 from cmdpax.cli import main
 main()
 """
@@ -168,7 +208,12 @@ class Driver:
     """A process `cmdpax sweep … --cluster …`, with batches of two runs."""
 
     def __init__(
-        self, specification: Path, out: Path, cluster: str | None, log: Path | None = None
+        self,
+        specification: Path,
+        out: Path,
+        cluster: str | None,
+        log: Path | None = None,
+        environment: dict[str, str] | None = None,
     ) -> None:
         """Start it; what it says goes to a file."""
         self._log = log or out.parent / f"{out.name}.log"
@@ -179,8 +224,13 @@ class Driver:
                 stdout=subprocess.DEVNULL,
                 stderr=log,
                 start_new_session=True,
-                env=os.environ | TOKEN | {"PYTHONPATH": str(TESTS)},
+                env=os.environ | TOKEN | {"PYTHONPATH": str(TESTS)} | (environment or {}),
             )
+
+    @property
+    def session(self) -> int:
+        """Of its processes."""
+        return self._process.pid
 
     @property
     def said(self) -> str:

@@ -31,11 +31,11 @@ def random_cmdps(**parameters: Any) -> list[dict[str, Any]]:
 def invent(specification: dict[str, Any], out: Path) -> cmdpax.Results:
     """A sweep whose runs are random numbers: nothing has to be compiled for them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(executing, "run_batch", _invented)
+        patch.setattr(executing, "run_batch", invented)
         return cmdpax.sweep(specification, out)
 
 
-def _invented(task: Task, configurations: Sequence[Any], *_: Any) -> Collected:
+def invented(task: Task, configurations: Sequence[Any], *_: Any) -> Collected:
     """Accounts of runs that oscillate around the optimum, and calm down."""
     count, length = len(configurations), len(task.recorded)
     models = task.cmdps if task.design.stacked else [task.cmdps[0]] * count

@@ -1,16 +1,17 @@
 """Sweeps on a real cluster from Python: the numbers of a local one, in the same folders."""
 
 import json
-import threading
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import cmdpax
-from cluster_cases import RayCluster, runs_in
-from cmdpax.experiments import Stand, runs
-from cmdpax.experiments.cluster import connecting
+from cluster_cases import RayCluster, runs_in, write_specification
+from cmdpax.experiments import Stand, estimate
+from cmdpax.experiments.cluster import cutting
 from sweep_cases import assert_same_results, contents, specification
 
 DUAL = {"name": "vanilla-dual", "step_size": [0.2, "0.4*k^-0.1"]}
@@ -27,7 +28,7 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> cmdpax.Results:
 def test_begun_here_and_finished_there(
     cluster: RayCluster, local: cmdpax.Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runs, "_BATCH_RUNS", 4)
+    monkeypatch.setattr(cutting, "_most_runs", lambda *_: 4)
     cluster.only("a", "b")
     cmdpax.sweep(HALF, tmp_path)
     before = contents(tmp_path)
@@ -40,7 +41,7 @@ def test_begun_here_and_finished_there(
     assert {name: after[name] for name in kept} == {name: before[name] for name in kept}
     assert [stand.runs for stand in stands] == sorted(stand.runs for stand in stands)
     assert stands[-1].runs == RUNS
-    assert any("2 CPU workers" in stand.batch for stand in stands)
+    assert any("2 CPU workers" in stand.cluster for stand in stands)
     cmdpax.sweep(WANTED, tmp_path, cluster="203.0.113.1:1")  # nothing to do: nobody is asked
     assert contents(tmp_path) == after
 
@@ -60,42 +61,45 @@ def test_begun_there_and_finished_here(
     assert all(json.loads(after[name][1])["runs"] for name in parts)
 
 
-@pytest.mark.usefixtures("ray_works")
-def test_nobody_answers(tmp_path: Path) -> None:
-    with pytest.raises(cmdpax.ClusterError, match=r"at 127\.0\.0\.1:9: nobody answers; start one"):
-        cmdpax.sweep(WANTED, tmp_path, cluster="127.0.0.1:9")
+def test_accelerators(cluster: RayCluster, local: cmdpax.Results, tmp_path: Path) -> None:
+    """A worker that says it has one; JAX falls back to the processor."""
+    cluster.only()
+    cluster.add("gpu", "--num-gpus=1").ready()
+    stands: list[Stand] = []
+    found = cmdpax.sweep(WANTED, tmp_path, cluster=cluster.address, progress=stands.append)
+    assert_same_results(found, local)
+    assert stands[-1].cluster.startswith("1 GPU worker, ")
+    cluster.kill("gpu")
 
 
-class Slow:
-    """A head that is gone while a call waits for it."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, answers: list[bool]) -> None:
-        monkeypatch.setattr(connecting, "_SECONDS_BETWEEN_LOOKS", 0.01)
-        monkeypatch.setattr(connecting, "answers", lambda address: self.look())
-        self._answers, self.looks = answers, 0
-
-    def look(self) -> bool:
-        self.looks += 1
-        return self._answers.pop(0) if self._answers else False
+def test_parts_say_where_they_were_computed(cluster: RayCluster, tmp_path: Path) -> None:
+    cluster.only("a")
+    cmdpax.sweep(HALF, tmp_path, cluster=cluster.address)
+    for part in (tmp_path / "parts").glob("*.json"):
+        entry = json.loads(part.read_text())
+        assert entry["device"] == "cpu"
+        assert entry["versions"]["cmdpax"] == cmdpax.__version__
 
 
-def test_a_call_ends_when_the_head_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    never = threading.Event()
-    head = Slow(monkeypatch, [True, False, True])
-    cluster = connecting.Cluster(None, "127.0.0.1:1")
-    with pytest.raises(cmdpax.ClusterError, match=r"127\.0\.0\.1:1 is gone; what was reported"):
-        cluster.call(never.wait)
-    assert head.looks == 5  # one silence is not its end
-    never.set()
-
-
-def test_a_call_returns_and_raises_what_it_does() -> None:
-    cluster = connecting.Cluster(None, "127.0.0.1:1")
-    assert cluster.call(divmod, 7, 2) == (3, 1)
-    assert cluster.call(int, "11", base=2) == 3
-
-    def fail(*_: Any) -> None:
-        raise KeyError("x")
-
-    with pytest.raises(KeyError, match="x"):
-        cluster.call(fail, 1)
+def test_a_dry_run_shows_the_cut(
+    cluster: RayCluster, tmp_path: Path, run: Callable[..., Any]
+) -> None:
+    cluster.only("a", "b")
+    cmdpax.sweep(HALF, tmp_path / "out")
+    before = contents(tmp_path / "out")
+    found = estimate(WANTED, tmp_path / "out", cluster.address)
+    assert (found.runs, found.runs_done, found.workers, found.batches) == (8, 8, 2, 1)
+    assert found.seconds > 0
+    (share,) = found.cut
+    assert share[:5] == ("vanilla-dual", "3, 2, 3, 1", 8, 1, 8)
+    assert share.batch_seconds == pytest.approx(found.seconds)
+    assert contents(tmp_path / "out") == before
+    path = write_specification(tmp_path / "spec.toml")
+    options = ("--out", "new", "--dry-run", "--cluster", cluster.address)
+    code, out, err = run("sweep", str(path), *options)
+    assert code == 0, err
+    assert re.search(r"workers +│ +2 ", out)
+    assert re.search(r"cluster_learners:troubled │ +3, 2, 3, 1 │ +12 │ +2 │ +6 │", out), out
+    assert not (tmp_path / "new").exists()
+    nothing = estimate(HALF, tmp_path / "out", "203.0.113.1:1")  # nobody is asked
+    assert (nothing.runs, nothing.cut) == (0, ())

@@ -83,8 +83,11 @@ def test_a_batch_that_raises_is_reported_and_the_rest_goes_on(
     said = driver.said
     assert len(cluster.faults.happened("failed")) == 3 * failing
     assert f"{failing} batches failed; everything else is in {out}" in said
-    lines = [line for line in said.splitlines() if "times:" in line]
+    at_once = [line for line in said.splitlines() if line.startswith("warning: a batch is given")]
+    lines = [line for line in said.splitlines() if line.startswith("  ") and "times:" in line]
     assert len(lines) == failing
+    assert {line.partition("go on: ")[2] for line in at_once} == {line.strip() for line in lines}
+    assert said.index(at_once[-1]) < said.index("error: ")
     assert all("(step_size 0.2, " in line and "), 2 runs, 3 times: " in line for line in lines)
     assert all("3 times: " in line and "no luck with 0.2" in line for line in lines)
     assert "Traceback" not in said

@@ -1,6 +1,5 @@
 """Orders arrive as they were sent; answers that are wrong are refused; nothing is unpickled."""
 
-import functools
 import io
 import json
 import pickle
@@ -12,9 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cmdpax.experiments.cluster.cutting import Rate, cut, kind_of, trial_of, trials
+import cmdpax
+from cluster_cases import make_work
+from cmdpax.experiments.cluster.cutting import Rate
 from cmdpax.experiments.cluster.messages import (
     AnswerError,
+    Header,
     read_answer,
     read_header,
     read_order,
@@ -24,19 +26,7 @@ from cmdpax.experiments.cluster.messages import (
     write_model,
     write_order,
 )
-from cmdpax.experiments.executing import Work, run_one, table_schemas
-from cmdpax.experiments.runs import Batch, Run, make_batches, make_models, make_runs
-from cmdpax.experiments.specification import read_specification
-from sweep_cases import SMALL, specification
-
-
-def make_work(**changes: Any) -> tuple[Work, list[Run]]:
-    """What a sweep hands to a cluster."""
-    wanted = read_specification(specification(**changes))
-    models = make_models(wanted)
-    runs = make_runs(wanted, models)
-    optima = {fingerprint: 1.0 + place for place, fingerprint in enumerate(models)}
-    return Work(make_batches(runs, models, wanted), wanted, models, optima), runs
+from cmdpax.experiments.executing import Work, made_here, run_one, table_schemas
 
 
 def files_of(work: Work) -> list[bytes]:
@@ -102,7 +92,7 @@ class Case:
         self.work, _ = make_work(algorithms=[{"name": "vanilla-dual", "step_size": [0.2, 0.4]}])
         (self.batch,) = self.work.batches
         work = self.work
-        self.tables = run_one(self.batch, work.wanted, work.models, work.optima, lambda *_: None)
+        self.tables = run_one(work, self.batch)
         self.schemas = table_schemas(work, self.batch)
 
     def read(self, files: Any) -> Any:
@@ -146,6 +136,10 @@ WRONG: dict[str, tuple[Callable[[dict[str, Any]], dict[str, Any]], str]] = {
     "curves of others": (with_column("curves", run=polars.lit("0" * 16)), "curves are of other"),
     "other episodes": (with_column("curves", episode=polars.col("episode") + 1), "curves are of"),
     "fewer episodes": (with_rows("curves", lambda table: table.head(-1)), "curves are of other"),
+    "weak regrets of two": (
+        with_column("curves", weak_by_constraint=polars.concat_list("value", "value")),
+        "weak_by_constraint are not those",
+    ),
     "no multipliers": (with_column("curves", multipliers=EMPTY), "multipliers are not those"),
     "exchanged": (lambda t: {"final": t["curves"], "curves": t["final"]}, "other columns"),
 }
@@ -179,11 +173,14 @@ def test_junk_is_refused(case: Case, junk: bytes) -> None:
             case.read(files)
 
 
+WELL = Header("a", 1.0, made_here(), None)
+
+
 @given(data=st.data())
 def test_damaged_files_are_refused_before_they_are_read(case: Case, data: st.DataObject) -> None:
     files = write_answer(case.tables)
-    header = write_header("a", 1.0, None, files)
-    assert read_header([header, *files]) == ("a", None)
+    header = write_header(WELL, files)
+    assert read_header([header, *files]) == WELL
     which = data.draw(st.integers(0, 1))
     damaged = bytearray(files[which])
     damaged[data.draw(st.integers(0, len(damaged) - 1))] ^= data.draw(st.integers(1, 255))
@@ -204,8 +201,37 @@ def test_a_wrong_header_is_refused(files: Any) -> None:
 
 
 def test_headers() -> None:
-    assert read_header([write_header("a", 1.0, "no", [])]) == ("a", "no")
-    assert read_header([write_header("a", 1.0, None, [b"x"]), b"x"]) == ("a", None)
+    failed = WELL._replace(error="no")
+    assert read_header([write_header(failed, [])]) == failed
+    assert read_header([write_header(WELL, [b"x"]), b"x"]) == WELL
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"seconds": -1.0},
+        {"seconds": float("nan")},
+        {"seconds": "soon"},
+        {"made": {}},
+        {"made": {"versions": [], "device": "cpu"}},
+        {"made": {"versions": None, "device": "cpu"}},
+    ],
+)
+def test_a_header_with_wrong_entries_is_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises(AnswerError, match="an answer has no header"):
+        read_header([write_header(WELL._replace(**changes), [])])
+
+
+def test_texts_of_a_header_are_short() -> None:
+    long = {"versions": {"cmdpax": cmdpax.__version__, "x" * 999: "y" * 999}, "device": "z" * 9999}
+    found = read_header([write_header(WELL._replace(made=long), [])])
+    assert len(json.dumps(found.made)) < 1000
+
+
+def test_an_answer_of_another_version_is_refused() -> None:
+    made = WELL.made | {"versions": {"cmdpax": "0.0.1"}}
+    with pytest.raises(AnswerError, match=r"a worker has cmdpax 0\.0\.1, the driver .*; install"):
+        read_header([write_header(WELL._replace(made=made), [])])
 
 
 @pytest.mark.parametrize(
@@ -218,59 +244,3 @@ def test_a_wrong_rate_is_refused(files: list[bytes]) -> None:
 
 def test_rates() -> None:
     assert read_rate([b"[0.5, 2]"]) == Rate(0.5, 2.0)
-
-
-# ----------------------------------------------------------------------------------------- cutting
-
-
-@functools.cache
-def mixed() -> tuple[Work, list[Run]]:
-    """Two kinds: 40 runs of one algorithm, 20 of another."""
-    return make_work(
-        seeds=10,
-        algorithms=[
-            {"name": "regularized-primal-dual", "step_size": [0.2, 0.4]},
-            {"name": "vanilla-dual"},
-        ],
-    )
-
-
-@given(quick=st.floats(0, 1e3), slow=st.floats(0, 1e3))
-def test_all_runs_are_cut_into_batches_of_a_minute(quick: float, slow: float) -> None:
-    work, runs = mixed()
-    kinds = list(trials(runs, work.models))
-    each = dict(zip(kinds, (quick, slow), strict=True))  # seconds per run
-    rates = {kind: Rate(each[kind] / work.wanted.num_episodes, 0.0) for kind in kinds}
-    pieces = cut(runs, work.models, work.wanted, rates)
-    found = [run.identity for piece in pieces for run in piece.batch.runs]
-    assert sorted(found) == sorted(run.identity for run in runs)
-    for batch, seconds in pieces:
-        (kind,) = {kind_of(run, work.models) for run in batch.runs}
-        assert seconds == pytest.approx(len(batch.runs) * each[kind])
-        assert seconds <= 60.1 or len(batch.runs) == 1  # a long run is alone
-    for kind in kinds:
-        sizes = [len(p.batch.runs) for p in pieces if kind_of(p.batch.runs[0], work.models) == kind]
-        total = sum(sizes)
-        if 0 < each[kind] <= 60:  # not in crumbs: half a minute, or as much as there is
-            assert max(sizes) >= min(60 / each[kind] - 1, total // 2) / 2
-
-
-def test_trials_are_small() -> None:
-    work, runs = mixed()
-    found = trials(runs, work.models)
-    assert [batch.algorithm for batch in found.values()] == [
-        "regularized-primal-dual",
-        "vanilla-dual",
-    ]
-    assert all(isinstance(batch, Batch) and len(batch.runs) == 8 for batch in found.values())
-    assert trial_of(work.wanted).num_episodes == 30
-    long = work.wanted.model_copy(update={"num_episodes": 100_000})
-    assert trial_of(long).num_episodes == 300
-    assert len(trial_of(long).recorded()) == 1
-
-
-def test_other_sizes_are_another_kind() -> None:
-    sizes = [SMALL, SMALL | {"num_states": 4}, SMALL | {"horizon": 2}]
-    cmdps = [{"environment": "random", "parameters": size} for size in sizes]
-    work, runs = make_work(cmdps=cmdps)
-    assert len(trials(runs, work.models)) == 3

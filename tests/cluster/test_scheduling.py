@@ -1,9 +1,10 @@
 """Which batch next, without a cluster: nothing is lost, and nothing is tried for ever."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cmdpax.experiments.cluster.scheduling import BATCHES_PER_WORKER, MOST_ATTEMPTS, Schedule
+from cmdpax.experiments.cluster.scheduling import BATCHES_IN_FLIGHT, MOST_ATTEMPTS, Schedule
 
 SECONDS = st.lists(st.floats(0, 1e4), max_size=12)
 
@@ -24,8 +25,8 @@ def test_every_batch_ends_done_or_given_up(seconds: list[float], data: st.DataOb
             running.add(ticket.place)
             starts[ticket.place] += 1
             assert ticket.attempt == starts[ticket.place] == failures[ticket.place] + 1
-            assert len(running) <= BATCHES_PER_WORKER * max(num_workers, 1)
-        assert not waiting or len(running) >= BATCHES_PER_WORKER * max(num_workers, 1)
+            assert len(running) <= BATCHES_IN_FLIGHT * max(num_workers, 1)
+        assert not waiting or len(running) >= BATCHES_IN_FLIGHT * max(num_workers, 1)
         assert schedule.num_running == len(running) > 0
         place = data.draw(st.sampled_from(sorted(running)), label="which ends")
         running.remove(place)
@@ -36,8 +37,9 @@ def test_every_batch_ends_done_or_given_up(seconds: list[float], data: st.DataOb
         again = schedule.fail(place, data.draw(st.sampled_from([None, "a", "b"])))
         assert again == (failures[place] < MOST_ATTEMPTS)
         waiting |= {place} if again else set()
-    assert sorted(schedule.done + schedule.given_up) == list(range(len(seconds)))
-    assert all(failures[place] == MOST_ATTEMPTS for place in schedule.given_up)
+    assert schedule.num_given_up == sum(n == MOST_ATTEMPTS for n in failures.values())
+    assert schedule.num_done == len(seconds) - schedule.num_given_up
+    assert schedule.seconds_left == pytest.approx(0.0, abs=1e-6)
     assert all(1 <= starts[place] <= MOST_ATTEMPTS == 3 for place in starts)
     assert [schedule.attempts(place) for place in starts] == list(starts.values())
 
@@ -60,3 +62,19 @@ def test_seconds_left() -> None:
     assert schedule.seconds_left == 8.0
     schedule.finish(1)
     assert schedule.seconds_left == 3.0
+    assert schedule.start(1) == (2, 1, ())
+    schedule.finish(2, seconds=6.0)  # three times as slow as expected: so is the rest
+    assert schedule.seconds_left == 3.0
+    assert schedule.start(1) == (0, 1, ())
+    for attempt in range(3):
+        assert schedule.fail(0, None) == (attempt < 2)
+        schedule.start(1)
+    assert schedule.seconds_left == 0.0
+
+
+def test_what_is_withdrawn_was_no_attempt() -> None:
+    schedule = Schedule([1.0, 2.0])
+    assert schedule.start(1) == (1, 1, ())
+    schedule.withdraw(1)
+    assert (schedule.num_running, schedule.seconds_left) == (0, 3.0)
+    assert schedule.start(1) == (1, 1, ())

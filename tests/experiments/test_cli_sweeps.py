@@ -95,8 +95,9 @@ class TestDryRun:
         assert (code, err) == (0, "")
         assert set(result) == {
             *("runs", "runs_done", "batches", "episodes"),
-            *("num_bytes", "seconds", "compile_seconds"),
+            *("num_bytes", "seconds", "compile_seconds", "workers", "cut"),
         }
+        assert (result["workers"], result["cut"]) == (None, [])
         assert (result["runs"], result["runs_done"], result["episodes"]) == (4, 8, 120)
         assert contents(tmp_path / "out") == before
 

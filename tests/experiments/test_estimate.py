@@ -24,7 +24,7 @@ def test_what_is_done_is_left_out_and_nothing_is_written(tmp_path: Path) -> None
     found = estimate(larger, tmp_path / "sweep")
     assert (found.runs, found.runs_done, found.batches, found.episodes) == (4, 8, 1, 120)
     nothing = estimate(read_specification(specification()), str(tmp_path / "sweep"))
-    assert nothing == (0, 8, 0, 0, 0, 0.0, 0.0)
+    assert nothing == (0, 8, 0, 0, 0, 0.0, 0.0, None, ())
     assert contents(tmp_path) == before
 
 

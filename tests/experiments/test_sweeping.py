@@ -183,7 +183,7 @@ class TestAgain:
         stands: list[Stand] = []
         second = cmdpax.sweep(larger, tmp_path, progress=stands.append)
         assert (stands[0].runs, stands[0].total_runs) == (8, 18)
-        assert stands[-1] == (18, 18, 540, 540, "done")
+        assert stands[-1] == (18, 18, 540, 540, "done", "", None)
         after = contents(tmp_path)
         changed = {name for name in before if after[name] != before[name]}
         assert changed == {"manifest.json"}

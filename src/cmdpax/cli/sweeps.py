@@ -158,12 +158,13 @@ def best_table(title: str, best: Any) -> Any:
 
 def _print_estimate(found: Any, as_json: bool) -> None:
     if as_json:
-        print_json(found._asdict())
+        print_json(found._asdict() | {"cut": [share._asdict() for share in found.cut]})
         return
     rows = (
+        *((("workers", f"{found.workers:,}"),) if found.workers is not None else ()),
         ("runs to do", f"{found.runs:,}"),
         ("runs there already", f"{found.runs_done:,}"),
-        ("compiled batches", f"{found.batches:,}"),
+        ("compiled batches" if found.workers is None else "batches", f"{found.batches:,}"),
         ("episodes", f"{found.episodes:,}"),
         ("on disk, about", _size(found.num_bytes)),
         ("time, about", f"{found.seconds:.0f} s"),
@@ -172,6 +173,15 @@ def _print_estimate(found: Any, as_json: bool) -> None:
     listing = table("Nothing was run", ("", ""), rows)
     listing.show_header = False
     results.print(listing)
+    if found.cut:
+        names = ("algorithm", "S, A, H, I", "runs", "batches", "runs each", "s each")
+        results.print(table("The batches, at most", names, [_row(share) for share in found.cut]))
+
+
+def _row(share: Any) -> tuple[str, ...]:
+    counts = (share.runs, share.batches, share.batch_runs)
+    seconds = f"{share.batch_seconds:.3g}"
+    return (share.algorithm, share.sizes, *(f"{count:,}" for count in counts), seconds)
 
 
 def _size(num_bytes: float) -> str:

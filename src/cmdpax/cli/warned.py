@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -13,14 +14,18 @@ from cmdpax.cli.output import messages
 
 @contextmanager
 def caught() -> Iterator[None]:
-    """Warnings as lines on standard error, each once."""
-    with warnings.catch_warnings(record=True) as found:
+    """Warnings as lines on standard error, when they happen, each once."""
+    told: set[str] = set()
+
+    def tell(message: Warning | str, *_: Any) -> None:
+        if str(message) not in told:
+            told.add(str(message))
+            messages.print(f"warning: {message}", style="yellow", markup=False)
+
+    with warnings.catch_warnings():
         warnings.simplefilter("always", cmdpax.CmdpaxWarning)
-        try:
-            yield
-        finally:
-            for text in dict.fromkeys(str(warning.message) for warning in found):
-                messages.print(f"warning: {text}", style="yellow", markup=False)
+        warnings.showwarning = tell  # type: ignore[assignment]
+        yield
 
 
 @contextmanager

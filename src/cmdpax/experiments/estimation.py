@@ -4,15 +4,44 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from cmdpax.experiments.cluster.cutting import measure, trial_of
+from cmdpax.experiments.cluster import plan_on_cluster, prepare
+from cmdpax.experiments.cluster.cutting import Piece, measure, run_bytes, trial_of
 from cmdpax.experiments.executing import Work
 from cmdpax.experiments.folder import Folder
-from cmdpax.experiments.runs import Batch, Model, Run, kind_of, make_batches, make_models, make_runs
+from cmdpax.experiments.runs import (
+    Batch,
+    Kind,
+    Model,
+    Run,
+    kind_of,
+    make_batches,
+    make_models,
+    make_runs,
+)
 from cmdpax.experiments.specification import Specification, read_specification
 from cmdpax.experiments.sweeping import stored_manifest
 
-_NUMBERS_PER_ROW = 9  # of `curves`, besides four per constraint
 _COMPRESSED = 0.65  # Parquet's share of the plain bytes, measured
+
+
+class Share(NamedTuple):
+    """How the runs of one kind are cut for a cluster.
+
+    Attributes:
+        algorithm: of all of them.
+        sizes: of their CMDPs: S, A, H and I.
+        runs: altogether.
+        batches: of them.
+        batch_runs: in the largest batch.
+        batch_seconds: that it takes on a worker, about.
+    """
+
+    algorithm: str
+    sizes: str
+    runs: int
+    batches: int
+    batch_runs: int
+    batch_seconds: float
 
 
 class Estimate(NamedTuple):
@@ -24,8 +53,10 @@ class Estimate(NamedTuple):
         batches: compiled batches.
         episodes: of all runs together.
         num_bytes: on disk, about.
-        seconds: about, on this machine, compilation included.
+        seconds: about, on this machine or cluster, compilation included.
         compile_seconds: of them, compilation.
+        workers: of a cluster, else None.
+        cut: how a cluster's batches are cut.
     """
 
     runs: int
@@ -35,6 +66,8 @@ class Estimate(NamedTuple):
     num_bytes: int
     seconds: float
     compile_seconds: float
+    workers: int | None = None
+    cut: tuple[Share, ...] = ()
 
 
 def estimate(
@@ -46,6 +79,8 @@ def estimate(
 
     On a cluster its workers measure, and it is cut as it would be.
     """
+    if cluster is not None:
+        prepare(cluster)
     wanted = read_specification(specification)
     models = make_models(wanted)
     runs = make_runs(wanted, models)
@@ -53,42 +88,71 @@ def estimate(
     if out is not None and stored_manifest(Folder(out), wanted) is not None:
         done = {run for part in Folder(out).parts().values() for run in part}
     missing = [run for run in runs if run.identity not in done]
-    num_bytes = sum(_run_bytes(models[run.fingerprint], wanted) for run in missing)
-    if cluster is None:
-        batches = make_batches(missing, models, wanted)
-        num_batches = len(batches)
-        seconds, compilation = _durations(batches, wanted, models)
-    else:
-        num_batches, seconds, compilation = _on_cluster(cluster, missing, wanted, models)
-    return Estimate(
-        len(missing),
-        len(runs) - len(missing),
-        num_batches,
-        len(missing) * wanted.num_episodes,
-        num_bytes,
-        seconds + compilation,
-        compilation,
+    here = Estimate(
+        runs=len(missing),
+        runs_done=len(runs) - len(missing),
+        batches=0,
+        episodes=len(missing) * wanted.num_episodes,
+        num_bytes=sum(_run_bytes(models[run.fingerprint], wanted) for run in missing),
+        seconds=0.0,
+        compile_seconds=0.0,
+    )
+    if cluster is not None:
+        return _on_cluster(here, cluster, missing, wanted, models)
+    batches = make_batches(missing, models, wanted)
+    seconds, compilation = _durations(batches, wanted, models)
+    return here._replace(
+        batches=len(batches), seconds=seconds + compilation, compile_seconds=compilation
     )
 
 
 def _on_cluster(
-    address: str, missing: Sequence[Run], wanted: Specification, models: dict[str, Model]
-) -> tuple[int, float, float]:
-    """Batches, seconds with all workers at work, and compilation, which trials have done."""
-    from cmdpax.experiments.cluster import plan_on_cluster
-
+    found: Estimate,
+    address: str,
+    missing: Sequence[Run],
+    wanted: Specification,
+    models: dict[str, Model],
+) -> Estimate:
+    """With all workers at work; compilation is not among it, since the trials did it."""
     if not missing:
-        return 0, 0.0, 0.0
+        return found
     work = Work([], wanted, models, dict.fromkeys(models, 0.0))
-    pieces, workers = plan_on_cluster(address, missing, work)
+    pieces, crew = plan_on_cluster(address, missing, work)
     longest = max(piece.seconds for piece in pieces)
-    shared = sum(piece.seconds for piece in pieces) / max(workers, 1)
-    return len(pieces), max(longest, shared), 0.0
+    shared = sum(piece.seconds for piece in pieces) / max(crew.size, 1)
+    return found._replace(
+        batches=len(pieces),
+        seconds=max(longest, shared),
+        workers=crew.size,
+        cut=_shares(pieces, models),
+    )
+
+
+def _shares(pieces: Iterable[Piece], models: dict[str, Model]) -> tuple[Share, ...]:
+    grouped: dict[Kind, list[Piece]] = {}
+    for piece in pieces:
+        grouped.setdefault(kind_of(piece.batch.runs[0], models), []).append(piece)
+    shares = []
+    for members in grouped.values():
+        counts = [len(piece.batch.runs) for piece in members]
+        first = members[0].batch.runs[0]
+        sizes = models[first.fingerprint].cmdp.sizes
+        steps = (sizes.num_states, sizes.num_actions, sizes.horizon, sizes.num_constraints)
+        shares.append(
+            Share(
+                first.algorithm,
+                ", ".join(str(size) for size in steps),
+                sum(counts),
+                len(members),
+                max(counts),
+                max(piece.seconds for piece in members),
+            )
+        )
+    return tuple(shares)
 
 
 def _run_bytes(model: Model, wanted: Specification) -> int:
-    numbers = _NUMBERS_PER_ROW + 4 * model.cmdp.num_constraints
-    return int(len(wanted.recorded()) * numbers * 8 * _COMPRESSED)
+    return int(run_bytes(model.cmdp.num_constraints, wanted) * _COMPRESSED)
 
 
 def _durations(

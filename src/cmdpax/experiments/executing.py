@@ -10,16 +10,29 @@ from cmdpax.arguments import as_factory
 from cmdpax.batch import Collected, Task
 from cmdpax.engine import run_batch
 from cmdpax.experiments.measures import accounts_of, curve_rows, final_rows
-from cmdpax.experiments.runs import Batch, Model, episodes_in_memory
+from cmdpax.experiments.runs import Batch, Model, episodes_in_memory, make_batches
 from cmdpax.experiments.specification import Specification
+from cmdpax.manifest import device, versions
 from cmdpax.simulation import Design, Entries
 
 
 class Finished(NamedTuple):
-    """A batch that was run."""
+    """A batch that was run.
+
+    Attributes:
+        batch: the runs.
+        tables: `final` and `curves`, as frames.
+        made: what it was computed with: `versions` and `device`.
+    """
 
     batch: Batch
-    tables: dict[str, Any]  # `final` and `curves`, as frames
+    tables: dict[str, Any]
+    made: dict[str, Any]
+
+
+def made_here() -> dict[str, Any]:
+    """With what this machine computes."""
+    return {"versions": versions(), "device": device()}
 
 
 class Failed(NamedTuple):
@@ -50,17 +63,31 @@ def run_here(work: Work, tell: Tell) -> Iterator[Finished]:
         def report(episodes: int, _: int, batch: Batch = batch) -> None:
             tell(batch, episodes)
 
-        yield Finished(batch, run_one(batch, work.wanted, work.models, work.optima, report))
+        yield Finished(batch, run_one(work, batch, report), made_here())
+
+
+def run_in_parts(work: Work, batch: Batch) -> dict[str, Any]:
+    """Run a batch of any size, as much of it at once as this machine takes: its tables."""
+    import polars
+
+    parts = make_batches(batch.runs, work.models, work.wanted)
+    found = [run_one(work, part) for part in parts]
+    tables = {name: polars.concat([part[name] for part in found]) for name in found[0]}
+    places = {run.identity: place for place, run in enumerate(batch.runs)}
+    came = np.array([places[run.identity] for part in parts for run in part.runs])
+    if (np.diff(came) > 0).all():
+        return tables
+    for name, table in tables.items():  # in the order of the batch
+        rows = np.repeat(came, len(table) // len(came))
+        tables[name] = table[np.argsort(rows, kind="stable")]
+    return tables
 
 
 def run_one(
-    batch: Batch,
-    wanted: Specification,
-    models: Mapping[str, Model],
-    optima: Mapping[str, float],
-    report: Callable[[int, int], None],
+    work: Work, batch: Batch, report: Callable[[int, int], None] = lambda done, total: None
 ) -> dict[str, Any]:
-    """Run a batch: its tables. Pure, so that it may run anywhere."""
+    """Run a batch at once: its tables. Pure, so that it may run anywhere."""
+    wanted, models, optima = work.wanted, work.models, work.optima
     fingerprints = [run.fingerprint for run in batch.runs]
     stacked = len(set(fingerprints)) > 1
     chosen = fingerprints if stacked else fingerprints[:1]
@@ -82,16 +109,11 @@ def run_one(
     )
     with jax.enable_x64(wanted.precision == "double"):
         collected = run_batch(task, [run.configuration for run in batch.runs], None, report)
-    return _tables(batch, wanted, models, optima, collected)
+    return _tables(work, batch, collected)
 
 
-def _tables(
-    batch: Batch,
-    wanted: Specification,
-    models: Mapping[str, Model],
-    optima: Mapping[str, float],
-    collected: Collected,
-) -> dict[str, Any]:
+def _tables(work: Work, batch: Batch, collected: Collected) -> dict[str, Any]:
+    wanted, models, optima = work.wanted, work.models, work.optima
     fingerprints = [run.fingerprint for run in batch.runs]
     accounts = accounts_of(
         collected,
@@ -121,5 +143,5 @@ def table_schemas(work: Work, batch: Batch) -> dict[str, Any]:
         np.zeros((1, count)),
         np.zeros(0),
     )
-    tables = _tables(one, work.wanted, work.models, work.optima, nothing)
+    tables = _tables(work, one, nothing)
     return {name: table.schema for name, table in tables.items()}

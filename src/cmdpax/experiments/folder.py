@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from cmdpax.errors import FileError
 from cmdpax.experiments.runs import batch_name
 from cmdpax.files import load, save, write_bytes, write_text
-from cmdpax.manifest import device, versions
 from cmdpax.model import CMDP
 
 if TYPE_CHECKING:
@@ -126,19 +125,15 @@ class Folder:
     ) -> None:
         """Add a batch: its tables first, then the entry that makes it count.
 
-        The context says what the runs share and what their CMDPs are: with it a lost manifest can
-        be written anew.
+        The context says what the runs share, what their CMDPs are, and with what they were
+        computed: with it a lost manifest can be written anew.
         """
-        checksums = {}
-        for name, frame in tables.items():
-            path = self.table_path(name, batch)
-            write_bytes(path, as_parquet(frame))
-            checksums[name] = _checksum(path)
+        files = {name: as_parquet(frame) for name, frame in tables.items()}
+        for name, content in files.items():
+            write_bytes(self.table_path(name, batch), content)
         entry = {
             "runs": tables["final"]["run"].to_list(),
-            "checksums": checksums,
-            "versions": versions(),
-            "device": device(),
+            "checksums": {name: _digest(content) for name, content in files.items()},
             **context,
         }
         text = json.dumps(entry | {"seal": _seal(entry)}) + "\n"
@@ -200,7 +195,7 @@ class Folder:
             return [], path
         for name in TABLES:
             file = self.table_path(name, path.stem)
-            if not file.exists() or _checksum(file) != checksums.get(name):
+            if not file.exists() or _digest(_read(file)) != checksums.get(name):
                 return runs, file
         return runs, None
 
@@ -216,13 +211,13 @@ def _ours(name: str, known: set[str]) -> bool:
     return name in known or name.startswith(".manifest.json.")
 
 
-def _checksum(path: Path) -> str:
-    return hashlib.sha256(_read(path)).hexdigest()
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def _seal(entry: dict[str, Any]) -> str:
     """The checksum of an entry's own content."""
-    return hashlib.sha256(json.dumps(entry, sort_keys=True).encode()).hexdigest()
+    return _digest(json.dumps(entry, sort_keys=True).encode())
 
 
 def _read(path: Path) -> bytes:

@@ -6,7 +6,10 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn
+
+_LINES = 100
+_SECONDS = 60.0
 
 
 class Stand(NamedTuple):
@@ -16,7 +19,9 @@ class Stand(NamedTuple):
     total_runs: int
     episodes: int  # of all runs together
     total_episodes: int
-    batch: str  # what is running, for people
+    batch: str  # what is running, for people; "done" when one is on disk
+    cluster: str = ""  # workers and batches, for people
+    seconds_left: float | None = None  # about, where a cluster runs it
 
 
 Reporter = Callable[[Stand], None]
@@ -35,41 +40,81 @@ def shown(console: Console | None = None) -> Iterator[Callable[[str], Reporter]]
         BarColumn(),
         TextColumn("{task.fields[runs]}"),
         TextColumn("{task.fields[rate]}"),
-        TimeRemainingColumn(),
+        TextColumn("{task.fields[left]}"),
     )
     with Progress(*columns, console=console, transient=True) as display:
         yield lambda name: _bar(display, name)
 
 
 def _bar(display: Progress, name: str) -> Reporter:
-    line = display.add_task(name, total=None, batch="compiling", runs="", rate="")
-    start, first = time.perf_counter(), -1
+    line = display.add_task(name, total=None, batch="compiling", runs="", rate="", left="")
+    pace = _Pace()
 
     def report(stand: Stand) -> None:
-        nonlocal first
-        first = stand.episodes if first < 0 else first
-        seconds = max(time.perf_counter() - start, 1e-9)
         display.update(
             line,
             completed=stand.episodes,
             total=stand.total_episodes,
-            batch=stand.batch,
+            batch=stand.cluster or stand.batch,
             runs=f"{stand.runs} of {stand.total_runs} runs",
-            rate=f"{(stand.episodes - first) / seconds:,.0f} episodes/s",
+            rate=pace.rate(stand),
+            left=pace.left(stand),
         )
 
     return report
 
 
 def _lines(console: Console, name: str) -> Reporter:
-    """A line whenever runs are done, and on disk."""
-    start, told = time.perf_counter(), -1
+    """A line whenever runs are done, and on disk: a hundred or so, or one a minute."""
+    pace, told, when = _Pace(), -1, 0.0
 
     def report(stand: Stand) -> None:
-        nonlocal told
-        if stand.batch == "done" and stand.runs != told:
-            told = stand.runs
-            seconds = time.perf_counter() - start
-            console.print(f"{name}: {stand.runs} of {stand.total_runs} runs done, {seconds:.1f} s")
+        nonlocal told, when
+        now = time.perf_counter()
+        worth = stand.runs - told >= stand.total_runs / _LINES or now - when >= _SECONDS
+        last = stand.runs == stand.total_runs
+        rate = pace.rate(stand)
+        if stand.batch != "done" or stand.runs == told or not (worth or last):
+            return
+        told, when = stand.runs, now
+        text = f"{name}: {stand.runs} of {stand.total_runs} runs done, {pace.seconds:.1f} s"
+        if stand.cluster:
+            text += f", {rate}, {pace.left(stand)}; {stand.cluster}"
+        console.print(text)
 
     return report
+
+
+class _Pace:
+    """How fast it goes, since the first report."""
+
+    def __init__(self) -> None:
+        self._start, self._first = time.perf_counter(), -1
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self._start
+
+    def rate(self, stand: Stand) -> str:
+        """Over all workers together."""
+        self._first = stand.episodes if self._first < 0 else self._first
+        each = (stand.episodes - self._first) / max(self.seconds, 1e-9)
+        return f"{each:,.0f} episodes/s"
+
+    def left(self, stand: Stand) -> str:
+        """As the cluster says, or as it went so far."""
+        seconds = stand.seconds_left
+        if seconds is None:
+            done = stand.episodes - self._first
+            missing = stand.total_episodes - stand.episodes
+            if done <= 0:
+                return ""
+            seconds = self.seconds * missing / done
+        return f"about {_duration(seconds)} left"
+
+
+def _duration(seconds: float) -> str:
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"

@@ -4,7 +4,7 @@ import hashlib
 import itertools
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -188,37 +188,44 @@ def batch_name(identities: Sequence[str]) -> str:
     return _digest(list(identities), 16)
 
 
+def by_kind(runs: Iterable[Run], models: Mapping[str, Model]) -> dict[Kind, list[Run]]:
+    """Runs of one kind together, in their order."""
+    grouped: dict[Kind, list[Run]] = {}
+    for run in runs:
+        grouped.setdefault(kind_of(run, models), []).append(run)
+    return grouped
+
+
 def make_batches(
     runs: Sequence[Run],
     models: Mapping[str, Model],
     specification: Specification,
-    at_most: Callable[[Run], int] | None = None,
+    num_accelerators: int | None = None,
 ) -> list[Batch]:
     """Runs of one algorithm and size together, cut so that memory stays bounded.
 
-    On the processor the runs of one CMDP share its arrays, if there are enough of them. `at_most`
-    tells how many runs like a given one may be together for other reasons.
+    On the processor the runs of one CMDP share its arrays, if there are enough of them. Without
+    a number of accelerators, for those of this machine.
     """
-    grouped: dict[Kind, list[Run]] = {}
-    for run in runs:
-        grouped.setdefault(kind_of(run, models), []).append(run)
+    if num_accelerators is None:
+        num_accelerators = 0 if jax.default_backend() == "cpu" else len(jax.local_devices())
     batches = []
-    for (algorithm, *_), members in grouped.items():
-        for part in _by_cmdp(members):
-            most = _most_runs(models[part[0].fingerprint].cmdp, specification)
-            if at_most is not None:
-                most = min(most, at_most(part[0]))
-            size = math.ceil(len(part) / math.ceil(len(part) / most))
-            batches += [
-                Batch(algorithm, part[first : first + size]) for first in range(0, len(part), size)
-            ]
+    for (algorithm, *_), members in by_kind(runs, models).items():
+        for part in [members] if num_accelerators else _by_cmdp(members):
+            cmdp = models[part[0].fingerprint].cmdp
+            most = _most_runs(cmdp, specification, num_accelerators)
+            batches += [Batch(algorithm, runs) for runs in evenly(part, most)]
     return batches
+
+
+def evenly(runs: Sequence[Run], most: int) -> list[Sequence[Run]]:
+    """So many at most in each part, and about as many in all of them."""
+    size = math.ceil(len(runs) / math.ceil(len(runs) / most))
+    return [runs[first : first + size] for first in range(0, len(runs), size)]
 
 
 def _by_cmdp(runs: Sequence[Run]) -> list[Sequence[Run]]:
     """CMDPs with many runs on their own, the others together."""
-    if jax.default_backend() != "cpu":
-        return [runs]
     each: dict[str, list[Run]] = {}
     for run in runs:
         each.setdefault(run.fingerprint, []).append(run)
@@ -227,15 +234,14 @@ def _by_cmdp(runs: Sequence[Run]) -> list[Sequence[Run]]:
     return [*large, *([small] if small else [])]
 
 
-def _most_runs(cmdp: CMDP, specification: Specification) -> int:
+def _most_runs(cmdp: CMDP, specification: Specification, num_accelerators: int) -> int:
     """As many as memory allows: of each the model, and the accounts of its recorded episodes."""
     kept = len(episodes_in_memory(specification)) * (3 + 4 * cmdp.num_constraints) * 8
     each = model_bytes(cmdp, stacked=True) + 2 * kept
-    if jax.default_backend() == "cpu":
+    if num_accelerators == 0:
         return max(1, min(_BATCH_RUNS, _BATCH_BYTES // each))
-    num_devices = len(jax.local_devices())  # a batch is spread over all of them
     fitting = min(_ACCELERATOR_BATCH_RUNS, _ACCELERATOR_BATCH_BYTES // each)
-    return max(1, num_devices * fitting)
+    return max(1, num_accelerators * fitting)  # a batch is spread over all of them
 
 
 def episodes_in_memory(specification: Specification) -> np.ndarray:

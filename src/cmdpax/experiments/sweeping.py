@@ -7,6 +7,7 @@ from contextlib import closing, contextmanager
 from typing import Any
 
 from cmdpax.errors import CmdpaxWarning, FileError, InfeasibleError, ParameterError, SweepError
+from cmdpax.experiments.cluster import Status, prepare, run_on_cluster
 from cmdpax.experiments.executing import Failed, Finished, Work, run_here
 from cmdpax.experiments.folder import DamagedError, Folder
 from cmdpax.experiments.progress import Reporter, Stand, shown
@@ -25,6 +26,7 @@ from cmdpax.manifest import device, versions
 from cmdpax.planning.solution import solve
 
 FORMAT = 1
+_TOLD = 8
 SHARED = ("num_episodes", "observations", "precision", "record", "unsafe_at", "stationary")
 
 
@@ -62,6 +64,8 @@ def sweep(
         >>> results.final.shape[0]
         4
     """
+    if cluster is not None:
+        prepare(cluster)
     wanted = read_specification(specification)
     folder = Folder(out)
     models = make_models(wanted)
@@ -80,9 +84,11 @@ def sweep(
             for outcome in outcomes:
                 if isinstance(outcome, Failed):
                     failures.append(outcome)
+                    warnings.warn(_given_up(outcome), CmdpaxWarning, stacklevel=2)
                     continue
-                batch, tables = outcome
-                folder.write_part(batch.name, tables, _context(wanted, described, batch))
+                batch, tables, made = outcome
+                context = made | _context(wanted, described, batch)
+                folder.write_part(batch.name, tables, context)
                 capped += int((tables["final"]["capped"] > 0.5).sum())
                 tell.done(batch)
     if failures:
@@ -105,8 +111,6 @@ def _outcomes(
         batches = make_batches(missing, work.models, work.wanted)
         yield from run_here(work._replace(batches=batches), tell.running)
     elif missing:
-        from cmdpax.experiments.cluster import run_on_cluster
-
         yield from run_on_cluster(cluster, missing, work, tell.status)
 
 
@@ -116,11 +120,22 @@ def _failed(failures: Sequence[Failed], folder: Folder) -> str:
         f"{len(failures)} batch{'es' if len(failures) > 1 else ''} failed; everything else is in "
         f"{folder.path}, and the same command tries them again:"
     ]
-    for batch, error, attempts in failures:
-        runs = f"{len(batch.runs)} run{'s' if len(batch.runs) > 1 else ''}"
-        names = "; ".join(dict.fromkeys(_chosen(run) for run in batch.runs))
-        lines.append(f"{batch.algorithm} ({names}), {runs}, {attempts} times: {error}")
-    return "\n  ".join(lines)
+    return "\n  ".join([*lines, *(_told(failure) for failure in failures)])
+
+
+def _given_up(failure: Failed) -> str:
+    """As long as the others go on."""
+    return f"a batch is given up, the others go on: {_told(failure)}"
+
+
+def _told(failure: Failed) -> str:
+    """What failed, and why: the first configurations, since a batch may have thousands."""
+    batch, error, attempts = failure
+    runs = f"{len(batch.runs)} run{'s' if len(batch.runs) > 1 else ''}"
+    chosen = list(dict.fromkeys(_chosen(run) for run in batch.runs))
+    more = f"; and {len(chosen) - _TOLD} more" if len(chosen) > _TOLD else ""
+    names = "; ".join(chosen[:_TOLD]) + more
+    return f"{batch.algorithm} ({names}), {runs}, {attempts} times: {error}"
 
 
 def _chosen(run: Run) -> str:
@@ -272,20 +287,27 @@ class _Telling:
     ) -> None:
         self._report, self._ready = report, ready
         self._total, self._episodes = len(runs), wanted.num_episodes
+        self._status: Status | None = None
 
     def running(self, batch: Batch, episodes: int) -> None:
         self._tell(episodes * len(batch.runs), batch.algorithm)
 
-    def status(self, status: object) -> None:
-        self._tell(0, str(status))
+    def status(self, status: Status) -> None:
+        self._status = status
+        self._tell(0, "running")
 
     def done(self, batch: Batch) -> None:
         self._ready += len(batch.runs)
+        if self._status is not None:
+            self._status = self._status.after_one_more()
         self._tell(0, "done")
 
     def _tell(self, episodes: int, text: str) -> None:
-        done = self._ready * self._episodes + episodes
-        self._report(Stand(self._ready, self._total, done, self._total * self._episodes, text))
+        done, total = self._ready * self._episodes + episodes, self._total * self._episodes
+        status = self._status
+        left = None if status is None else status.seconds_left
+        cluster = "" if status is None else str(status)
+        self._report(Stand(self._ready, self._total, done, total, text, cluster, left))
 
 
 @contextmanager

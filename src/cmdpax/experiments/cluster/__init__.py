@@ -2,11 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 
-from cmdpax.experiments.cluster.connecting import connected
+from cmdpax.experiments.cluster.connecting import connected, prepare
 from cmdpax.experiments.cluster.cutting import Piece
-from cmdpax.experiments.cluster.driving import Driver, Say
+from cmdpax.experiments.cluster.driving import Driver, Say, Status
+from cmdpax.experiments.cluster.scheduling import Crew
 from cmdpax.experiments.executing import Failed, Finished, Work
 from cmdpax.experiments.runs import Run
+
+__all__ = ["Status", "plan_on_cluster", "prepare", "run_on_cluster"]
 
 
 def run_on_cluster(
@@ -18,7 +21,7 @@ def run_on_cluster(
         yield from driver.run(driver.cut(runs), say)
 
 
-def plan_on_cluster(address: str, runs: Sequence[Run], work: Work) -> tuple[list[Piece], int]:
-    """How all runs would be cut, and how many batches run at once; nothing but trials is run."""
+def plan_on_cluster(address: str, runs: Sequence[Run], work: Work) -> tuple[list[Piece], Crew]:
+    """How all runs would be cut, and for which workers; nothing but trials is run."""
     with connected(address) as cluster:
-        return Driver(cluster, work, runs).cut(runs), cluster.workers()[0]
+        return Driver(cluster, work, runs).cut(runs), cluster.crew()

@@ -7,14 +7,18 @@ the head still answers; if not, that thread is left behind.
 
 import atexit
 import contextlib
+import importlib.util
 import logging
 import os
 import socket
+import tempfile
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from cmdpax.errors import ClusterError, MissingPackageError
+from cmdpax.errors import ClusterError, CmdpaxWarning, MissingPackageError, ParameterError
+from cmdpax.experiments.cluster.scheduling import Crew
 
 AUTO = "auto"
 _LOOPBACK = "127.0.0.1"
@@ -27,6 +31,18 @@ _SETTINGS = {
     "RAY_gcs_rpc_server_reconnect_timeout_s": "86400",  # then it ends the process of the user
 }
 
+_SOON = {  # where somebody answers who is no head of ours, Ray would try for two minutes
+    "RAY_NUM_REDIS_GET_RETRIES": "2",
+    "RAY_gcs_rpc_server_connect_timeout_s": "3",
+    "RAY_py_gcs_connect_timeout_s": "5",
+}
+_ON_LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+"""Ray replaces 127.0.0.1 by an address that other machines reach, unless it is told that there are
+none: by a name from other systems, but it is obeyed on all."""
+
+_QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
+_NONE_RUNS = "Could not find any running Ray instance"
+
 Value = TypeVar("Value")
 
 
@@ -37,11 +53,14 @@ class Cluster:
         """With the module and the address of the head."""
         self.ray, self.address = ray, address
 
-    def workers(self) -> tuple[int, str]:
-        """How many batches can run at once, and on what: "GPU" if there are any, else "CPU"."""
+    def crew(self) -> Crew:
+        """The workers that are there now: GPUs if there are any, else cores."""
         resources = self.call(self.ray.cluster_resources)
-        kind = "GPU" if resources.get("GPU", 0) >= 1 else "CPU"
-        return int(resources.get(kind, 0)), kind
+        if resources.get("GPU", 0) < 1:
+            return Crew(int(resources.get("CPU", 0)), "CPU")
+        nodes = [node["Resources"] for node in self.call(self.ray.nodes) if node["Alive"]]
+        several = any(node.get("GPU", 0) > 1 for node in nodes)
+        return Crew(int(resources["GPU"]), "GPU", several)
 
     def call(self, function: Callable[..., Value], *arguments: Any, **options: Any) -> Value:
         """What a function of Ray returns or raises; ClusterError once the head is gone."""
@@ -80,54 +99,149 @@ class Cluster:
 
 def answers(address: str) -> bool:
     """Whether anybody listens there."""
-    host, _, port = address.removeprefix("ray://").rpartition(":")
     try:
-        with socket.create_connection((host, int(port)), timeout=_SECONDS_TO_CONNECT):
+        with socket.create_connection(_host_and_port(address), timeout=_SECONDS_TO_CONNECT):
             return True
     except OSError:
         return False
+
+
+def prepare(address: str) -> None:
+    """Refuse what cannot be an address, and a cluster without Ray, before anything is done.
+
+    A driver computes next to nothing: on a machine with a GPU it must not take its memory, which
+    JAX would at the first touch.
+    """
+    if address != AUTO:
+        _host_and_port(address)
+    if importlib.util.find_spec("ray") is None:
+        raise MissingPackageError(
+            "a cluster needs the package ray; run `pip install 'cmdpax[ray]'`."
+        )
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 
 @contextlib.contextmanager
 def connected(address: str) -> Iterator[Cluster]:
     """Connect to a cluster; "auto" takes one that runs here, or starts one for itself.
 
-    Ray listens on all addresses of a machine even if it is told to use loopback; a cluster that is
-    started here asks for the token of its user instead.
+    One that is started here listens on loopback alone.
     """
-    for name, value in _SETTINGS.items():
-        os.environ.setdefault(name, value)
-    try:
+    with _environment(_settings(address)):
         import ray
-    except ModuleNotFoundError:
-        raise MissingPackageError(
-            "a cluster needs the package ray; run `pip install 'cmdpax[ray]'`."
-        ) from None
-    _connect(ray, address)
-    cluster = Cluster(ray, address if ":" in address else ray.get_runtime_context().gcs_address)
+
+        if ray.is_initialized():  # by whoever called us: it stays theirs
+            yield _theirs(ray, address)
+            return
+        _connect(ray, address)
+        try:
+            yield Cluster(ray, address if ":" in address else _head(ray))
+        finally:
+            _disconnect(ray)
+
+
+@contextlib.contextmanager
+def _environment(settings: dict[str, str]) -> Iterator[None]:
+    """What Ray reads when it is imported and when it connects; then as it was."""
+    added = {name: value for name, value in settings.items() if name not in os.environ}
+    os.environ.update(added)
     try:
-        yield cluster
+        yield
     finally:
-        _disconnect(ray)
+        for name in added:
+            os.environ.pop(name, None)
+
+
+def _settings(address: str) -> dict[str, str]:
+    if address == AUTO:
+        return _SETTINGS | _ON_LOOPBACK
+    return _SETTINGS | _SOON | (_ON_LOOPBACK if _is_loopback(_host_and_port(address)[0]) else {})
+
+
+def _host_and_port(address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    if not host or "/" in host or not port.isdecimal():
+        raise ParameterError(
+            f'cluster = "{address}" is neither "auto" nor an address such as 127.0.0.1:6379.'
+        )
+    return host.strip("[]"), int(port)
+
+
+def _is_loopback(host: str) -> bool:
+    return host in ("localhost", "::1") or host.startswith("127.")
+
+
+def _head(ray: Any) -> str:
+    return str(ray.get_runtime_context().gcs_address)
+
+
+def _theirs(ray: Any, address: str) -> Cluster:
+    head = _head(ray)
+    if address not in (AUTO, head):
+        raise ClusterError(
+            f"this process is connected to the cluster at {head} already, not to {address}; use "
+            'cluster="auto", or call ray.shutdown() first.'
+        )
+    return Cluster(ray, head)
 
 
 def _connect(ray: Any, address: str) -> None:
-    quiet = {"log_to_driver": False, "logging_level": logging.CRITICAL}
-    if ":" in address and not answers(address):
-        raise _no_cluster(address, "nobody answers")
+    if address != AUTO and not answers(address):
+        raise _no_cluster(address, "nobody answers; start one with `ray start --head`.")
+    said: list[str] = []
     try:
-        ray.init(address=address, **quiet)
+        with _kept_back(said):
+            ray.init(address=address, **_QUIET)
     except (ConnectionError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
-        if address != AUTO:
-            raise _no_cluster(address, str(error)) from None
-        ray.init(_node_ip_address=_LOOPBACK, include_dashboard=False, **quiet)
+        if address == AUTO and _NONE_RUNS in str(error):
+            return _start(ray)
+        raise _no_cluster(address, _why(error, "".join(said))) from None
+
+
+def _start(ray: Any) -> None:
+    """A cluster of this process, on this machine alone; its token is for its user's eyes."""
+    mask = os.umask(0o077)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", r"os\.fork\(\) was called")  # JAX: Ray execs at once
+            ray.init(_node_ip_address=_LOOPBACK, include_dashboard=False, **_QUIET)
+    finally:
+        os.umask(mask)
+    if not _is_loopback(_host_and_port(_head(ray))[0]):  # it was imported before we could say so
+        warnings.warn(
+            f"Ray's ports are open to the network at {_head(ray)}, since ray was imported before "
+            f"the sweep; set {'='.join(*_ON_LOOPBACK.items())} in the environment to close them.",
+            CmdpaxWarning,
+            stacklevel=2,
+        )
+
+
+@contextlib.contextmanager
+def _kept_back(said: list[str]) -> Iterator[None]:
+    """What the process writes to standard error: Ray's own library explains itself there alone."""
+    before = os.dup(2)
+    with tempfile.TemporaryFile() as file:
+        os.dup2(file.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(before, 2)
+            os.close(before)
+            file.seek(0)
+            said.append(file.read().decode(errors="replace"))
+
+
+def _why(error: Exception, said: str) -> str:
+    if "AuthToken" in said or "authenticat" in str(error).lower():
+        return (
+            "it asks for another token; set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN or "
+            "~/.ray/auth_token to that of the cluster."
+        )
+    return f"{' '.join(str(error).split()).rstrip('.')}; is it the head of a Ray cluster?"
 
 
 def _no_cluster(address: str, reason: str) -> ClusterError:
-    text = " ".join(reason.split()).rstrip(".")
-    return ClusterError(
-        f"cannot connect to a Ray cluster at {address}: {text}; start one with `ray start --head`."
-    )
+    return ClusterError(f"cannot connect to a Ray cluster at {address}: {reason}")
 
 
 def _disconnect(ray: Any) -> None:

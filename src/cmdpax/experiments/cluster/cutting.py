@@ -1,16 +1,22 @@
-"""Batches of about a minute: long enough for what a batch costs, short enough to lose one."""
+"""Batches of about a minute: long enough for what a batch costs, short enough to lose one.
 
+A batch is not what runs at once: the worker that gets it decides how much of it its memory takes.
+"""
+
+import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from cmdpax.experiments.executing import Work, run_one
-from cmdpax.experiments.runs import Batch, Kind, Model, Run, kind_of, make_batches
+from cmdpax.experiments.cluster.scheduling import Crew
+from cmdpax.experiments.executing import Work, run_in_parts
+from cmdpax.experiments.runs import Batch, Kind, Model, Run, by_kind, evenly, make_batches
 from cmdpax.experiments.specification import Specification
 
 BATCH_SECONDS = 60.0
+BATCHES_PER_WORKER = 4  # at least, if there are runs enough: nobody waits long at the end
+ANSWER_BYTES = 2**26
 TRIAL_EPISODES = 300
-TRIAL_RUNS = 8  # as many as share vector instructions
 
 
 class Rate(NamedTuple):
@@ -32,14 +38,14 @@ class Piece(NamedTuple):
     seconds: float
 
 
-def trials(runs: Iterable[Run], models: Mapping[str, Model]) -> dict[Kind, Batch]:
+def trials(
+    runs: Iterable[Run], models: Mapping[str, Model], most: int = Crew(1, "CPU").together
+) -> dict[Kind, Batch]:
     """A few runs of every kind."""
-    found: dict[Kind, list[Run]] = {}
-    for run in runs:
-        members = found.setdefault(kind_of(run, models), [])
-        if len(members) < TRIAL_RUNS:
-            members.append(run)
-    return {kind: Batch(members[0].algorithm, members) for kind, members in found.items()}
+    return {
+        kind: Batch(members[0].algorithm, members[:most])
+        for kind, members in by_kind(runs, models).items()
+    }
 
 
 def trial_of(wanted: Specification) -> Specification:
@@ -53,7 +59,7 @@ def measure(work: Work, batch: Batch) -> Rate:
     took = []
     for _ in range(2):
         start = time.perf_counter()
-        run_one(batch, work.wanted, work.models, work.optima, lambda done, total: None)
+        run_in_parts(work, batch)
         took.append(time.perf_counter() - start)
     return Rate(took[1] / (len(batch.runs) * work.wanted.num_episodes), max(took[0] - took[1], 0.0))
 
@@ -63,17 +69,49 @@ def cut(
     models: Mapping[str, Model],
     wanted: Specification,
     rates: Mapping[Kind, Rate],
-    seconds: float = BATCH_SECONDS,
+    crew: Crew,
 ) -> list[Piece]:
-    """All runs in batches of about so many seconds; one that takes longer is a batch of its own."""
+    """All runs in batches for these workers; a run that takes longer is a batch of its own.
 
-    def most(run: Run) -> int:
-        each = rates[kind_of(run, models)].seconds * wanted.num_episodes
-        return len(runs) if each * len(runs) <= seconds else max(1, int(seconds / each))
+    Runs that a worker runs at once stay together, if they are not too many.
+    """
+    pieces = []
+    for kind, members in by_kind(runs, models).items():
+        each = rates[kind].seconds * wanted.num_episodes
+        num_constraints = models[members[0].fingerprint].cmdp.num_constraints
+        most = _most_runs(len(members), each, run_bytes(num_constraints, wanted), crew)
+        at_once = make_batches(members, models, wanted, int(crew.kind == "GPU"))
+        for part in _packed([batch.runs for batch in at_once], most):
+            pieces.append(Piece(Batch(part[0].algorithm, part), each * len(part)))
+    return pieces
 
-    batches = make_batches(runs, models, wanted, most)
-    return [Piece(batch, _seconds(batch, models, wanted, rates)) for batch in batches]
+
+def _most_runs(count: int, seconds: float, num_bytes: int, crew: Crew) -> int:
+    """How many of so many runs may be a batch, given what each of them takes."""
+    least = crew.together if crew.kind == "GPU" else 1  # fewer would take as long there
+    in_time = count if seconds * count <= BATCH_SECONDS else int(BATCH_SECONDS / seconds)
+    share = math.ceil(count / (BATCHES_PER_WORKER * max(crew.size, 1)))
+    return max(1, min(max(in_time, least), max(share, crew.together), ANSWER_BYTES // num_bytes))
 
 
-def _seconds(batch: Batch, models: Any, wanted: Specification, rates: Mapping[Kind, Rate]) -> float:
-    return sum(rates[kind_of(run, models)].seconds * wanted.num_episodes for run in batch.runs)
+def _packed(groups: Iterable[Sequence[Run]], most: int) -> Iterator[Sequence[Run]]:
+    """As many groups as fit; one that does not is cut into even parts."""
+    packed: list[Run] = []
+    for group in groups:
+        if packed and len(packed) + len(group) > most:
+            yield packed
+            packed = []
+        if len(group) > most:
+            yield from evenly(group, most)
+        else:
+            packed += group
+    if packed:
+        yield packed
+
+
+_NUMBERS_PER_ROW = 9  # of `curves`, besides four per constraint
+
+
+def run_bytes(num_constraints: int, wanted: Specification) -> int:
+    """What is kept of a run, before it is compressed."""
+    return len(wanted.recorded()) * (_NUMBERS_PER_ROW + 4 * num_constraints) * 8

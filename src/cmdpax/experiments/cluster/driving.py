@@ -3,6 +3,7 @@
 It computes nothing and workers write nothing: whatever is killed, what was committed stays.
 """
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -16,10 +17,10 @@ from cmdpax.experiments.cluster.messages import (
     write_model,
     write_order,
 )
-from cmdpax.experiments.cluster.scheduling import Schedule, Ticket
+from cmdpax.experiments.cluster.scheduling import Crew, Schedule, Ticket
 from cmdpax.experiments.cluster.working import measure_order, run_order
 from cmdpax.experiments.executing import Failed, Finished, Work, table_schemas
-from cmdpax.experiments.runs import Batch, Kind, Run
+from cmdpax.experiments.runs import Batch, Run
 
 _SECONDS_BETWEEN_LOOKS = 1.0
 _WORKER_ENVIRONMENT = {"env_vars": {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}}
@@ -28,8 +29,7 @@ _WORKER_ENVIRONMENT = {"env_vars": {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=f
 class Status(NamedTuple):
     """Where a sweep on a cluster stands, for people."""
 
-    workers: int
-    kind: str
+    crew: Crew
     done: int
     running: int
     failed: int
@@ -37,13 +37,18 @@ class Status(NamedTuple):
     seconds_left: float
 
     def __str__(self) -> str:
-        """3 workers, 4 of 20 batches done, 6 running, 1 failed."""
-        several = "s" if self.workers != 1 else ""
+        """3 CPU workers, 4 of 20 batches done, 6 running, 1 failed."""
+        several = "s" if self.crew.size != 1 else ""
         failed = f", {self.failed} failed" if self.failed else ""
         return (
-            f"{self.workers} {self.kind} worker{several}, {self.done} of {self.batches} batches "
-            f"done, {self.running} running{failed}"
+            f"{self.crew.size} {self.crew.kind} worker{several}, {self.done} of {self.batches} "
+            f"batches done, {self.running} running{failed}"
         )
+
+    def after_one_more(self) -> "Status":
+        """Once a batch that came back is on disk."""
+        left = self.seconds_left if self.running > 1 else 0.0
+        return self._replace(done=self.done + 1, running=self.running - 1, seconds_left=left)
 
 
 Say = Callable[[Status], None]
@@ -59,88 +64,113 @@ class Driver:
         files = {name: write_model(work.models[name].cmdp) for name in used}
         self._models = {name: cluster.call(self._ray.put, file) for name, file in files.items()}
         self._schemas: dict[str, Any] = {}
-
-    # -------------------------------------------------------------------------------------- cutting
+        self._crew, self._asked = cluster.crew(), time.monotonic()
 
     def cut(self, runs: Sequence[Run]) -> list[Piece]:
         """Measure every kind of run on the workers, and cut all runs into batches."""
-        trial = self._work._replace(wanted=trial_of(self._work.wanted))
-        kinds = trials(runs, self._work.models)
-        rates: dict[Kind, Rate] = {}
-        batches = list(kinds.values())
-        for place, found in self._answers(Schedule([1.0] * len(batches)), batches, trial, True):
-            failed = isinstance(found, Failed)  # its batches will say what is wrong
-            rates[list(kinds)[place]] = Rate(0.0, 0.0) if failed else found
-        return cut(runs, self._work.models, self._work.wanted, rates)
-
-    # -------------------------------------------------------------------------------------- running
+        wanted, models = self._work.wanted, self._work.models
+        kinds = trials(runs, models, self._crew.together)
+        trial = _Errand(
+            [Piece(batch, 1.0) for batch in kinds.values()],
+            self._work._replace(wanted=trial_of(wanted)),
+            self._tasks(measure_order),
+            lambda batch, files: Rate(*read_rate(files)),
+        )
+        rates = dict.fromkeys(kinds, Rate(0.0, 0.0))
+        for place, found in self._answers(trial, lambda status: None):
+            if not isinstance(found, Failed):  # else its batches will say what is wrong
+                rates[list(kinds)[place]] = found.content
+        return cut(runs, models, wanted, rates, self._look())
 
     def run(self, pieces: Sequence[Piece], say: Say) -> Iterator[Finished | Failed]:
         """All batches, in the order in which they are done."""
-        schedule = Schedule([piece.seconds for piece in pieces])
-        batches = [piece.batch for piece in pieces]
-        answers = self._answers(schedule, batches, self._work, False, say)
-        for place, found in answers:
+        errand = _Errand(pieces, self._work, self._tasks(run_order), self._tables)
+        for place, found in self._answers(errand, say):
             if isinstance(found, Failed):
                 yield found
             else:
-                yield Finished(batches[place], found)
+                yield Finished(pieces[place].batch, found.content, found.made)
+            del found  # tables are large
 
-    def _answers(
-        self,
-        schedule: Schedule,
-        batches: Sequence[Batch],
-        work: Work,
-        trial: bool,
-        say: Say = lambda status: None,
-    ) -> Iterator[tuple[int, Any]]:
-        """What came back for every batch: tables, the rate of a trial, or why it failed."""
+    def _tables(self, batch: Batch, files: Sequence[bytes]) -> dict[str, Any]:
+        if batch.algorithm not in self._schemas:
+            self._schemas[batch.algorithm] = table_schemas(self._work, batch)
+        return read_answer(batch, self._work, files, self._schemas[batch.algorithm])
+
+    def _tasks(self, function: Any) -> "_Tasks":
+        return _Tasks(self._ray.remote(function), self._ray.remote(max_calls=1)(function))
+
+    # -------------------------------------------------------------------------------------- errands
+
+    def _answers(self, errand: "_Errand", say: Say) -> Iterator[tuple[int, Any]]:
+        """What came back for every batch, or why it failed."""
+        pieces = errand.pieces
+        schedule = Schedule([piece.seconds for piece in pieces])
         flying: dict[Any, int] = {}
         while schedule.unfinished:
-            num_workers, kind = self._cluster.workers()
-            while (ticket := schedule.start(num_workers)) is not None:
-                flying[self._submit(ticket, batches[ticket.place], work, kind, trial)] = (
-                    ticket.place
-                )
-            say(self._status(schedule, num_workers, kind, len(batches)))
-            arrived, _ = self._cluster.call(
-                self._ray.wait, list(flying), timeout=_SECONDS_BETWEEN_LOOKS
-            )
-            if not arrived:
-                self._cluster.require()
-            for reference in arrived:
-                place = flying.pop(reference)
-                found = self._collect(reference, batches[place], work, trial)
+            self._fill(errand, schedule, flying)
+            say(self._status(schedule, len(pieces)))
+            arrived = self._arrived(list(flying))
+            while arrived and arrived[-1] in flying:
+                place = flying.pop(arrived[-1])
+                found = self._collect(arrived.pop(), pieces[place].batch, errand)  # nobody keeps it
                 if not isinstance(found, _Failure):
-                    schedule.finish(place)
+                    schedule.finish(place, found.seconds)
                     yield place, found
                 elif not schedule.fail(place, found.worker):
-                    yield place, Failed(batches[place], found.text, schedule.attempts(place))
-        say(self._status(schedule, *self._cluster.workers(), len(batches)))
+                    attempts = schedule.attempts(place)
+                    yield place, Failed(pieces[place].batch, found.text, attempts)
+                del found
+                self._fill(errand, schedule, flying)  # who is free does not wait for the others
+        say(self._status(schedule, len(pieces)))
 
-    def _status(self, schedule: Schedule, workers: int, kind: str, total: int) -> Status:
-        done, failed = len(schedule.done), len(schedule.given_up)
-        left = schedule.seconds_left / max(workers, 1)
-        return Status(workers, kind, done, schedule.num_running, failed, total, left)
+    def _look(self) -> Crew:
+        """The workers, as they were a moment ago."""
+        if time.monotonic() - self._asked >= _SECONDS_BETWEEN_LOOKS:
+            self._crew, self._asked = self._cluster.crew(), time.monotonic()
+        return self._crew
 
-    def _submit(self, ticket: Ticket, batch: Batch, work: Work, kind: str, trial: bool) -> Any:
+    def _fill(self, errand: "_Errand", schedule: Schedule, flying: dict[Any, int]) -> None:
+        before, crew = self._crew, self._look()
+        if (before.kind, crew.kind) == ("GPU", "CPU"):  # the last one is gone: nobody waits for it
+            for reference, place in flying.items():
+                self._cluster.call(self._ray.cancel, reference)
+                schedule.withdraw(place)
+            flying.clear()
+        while (ticket := schedule.start(crew.size)) is not None:
+            flying[self._submit(ticket, errand, crew)] = ticket.place
+
+    def _arrived(self, flying: list[Any]) -> list[Any]:
+        """The answers that are there; waits for one, but not for long."""
+        wait = self._ray.wait
+        arrived, rest = self._cluster.call(wait, flying, timeout=_SECONDS_BETWEEN_LOOKS)
+        if not arrived:
+            self._cluster.require()
+            return []
+        more = self._cluster.call(wait, rest, num_returns=len(rest), timeout=0)[0] if rest else []
+        return [*arrived, *more]
+
+    def _status(self, schedule: Schedule, total: int) -> Status:
+        left = schedule.seconds_left / max(self._crew.size, 1)
+        done, failed = schedule.num_done, schedule.num_given_up
+        return Status(self._crew, done, schedule.num_running, failed, total, left)
+
+    def _submit(self, ticket: Ticket, errand: "_Errand", crew: Crew) -> Any:
         """One task; it asks for a core or an accelerator, and avoids where it failed."""
-        from ray.util.scheduling_strategies import NodeLabelSchedulingStrategy, NotIn
-
-        asks: dict[str, Any] = {"num_cpus": 1} if kind == "CPU" else {"num_gpus": 1}
-        if kind == "CPU":
+        asks: dict[str, Any] = {"max_retries": 0, f"num_{crew.kind.lower()}s": 1}
+        if crew.kind == "CPU":
             asks["runtime_env"] = _WORKER_ENVIRONMENT
         if ticket.avoid:
-            elsewhere: dict[str, Any] = {"ray.io/node-id": NotIn(*ticket.avoid)}
-            asks["scheduling_strategy"] = NodeLabelSchedulingStrategy(hard={}, soft=elsewhere)
-        task = self._ray.remote(measure_order if trial else run_order)
+            asks["scheduling_strategy"] = _elsewhere(ticket.avoid)
+        batch = errand.pieces[ticket.place].batch
         used = dict.fromkeys(run.fingerprint for run in batch.runs)
         references = [self._models[fingerprint] for fingerprint in used]
-        order = write_order(work, batch)
-        start = task.options(max_retries=0, **asks).remote
-        return self._cluster.call(start, order, kind == "CPU", *references)
+        task = errand.tasks.single if crew.several else errand.tasks.plain
+        start = task.options(**asks).remote
+        order = write_order(errand.work, batch)
+        return self._cluster.call(start, order, crew.kind == "CPU", *references)
 
-    def _collect(self, reference: Any, batch: Batch, work: Work, trial: bool) -> Any:
+    def _collect(self, reference: Any, batch: Batch, errand: "_Errand") -> "_Answer | _Failure":
         """The checked answer, or a failure."""
         try:
             files = self._cluster.call(self._ray.get, reference)
@@ -150,16 +180,48 @@ class Driver:
             return _Failure(f"{type(error).__name__}: {text[0] if text else ''}", None)
         worker = None
         try:
-            worker, failure = read_header(files)
+            worker, seconds, made, failure = read_header(files)
             if failure is not None:
                 return _Failure(failure, worker)
-            if trial:
-                return Rate(*read_rate(files[1:]))
-            if batch.algorithm not in self._schemas:
-                self._schemas[batch.algorithm] = table_schemas(work, batch)
-            return read_answer(batch, work, files[1:], self._schemas[batch.algorithm])
+            return _Answer(errand.read(batch, files[1:]), seconds, made)
         except AnswerError as error:
             return _Failure(str(error), worker)
+
+
+def _elsewhere(avoid: Sequence[str]) -> Any:
+    """Not on these workers, if there are others."""
+    from ray.util.scheduling_strategies import NodeLabelSchedulingStrategy, NotIn
+
+    unlike: dict[str, Any] = {"ray.io/node-id": NotIn(*avoid)}
+    return NodeLabelSchedulingStrategy(hard={}, soft=unlike)
+
+
+class _Tasks(NamedTuple):
+    """A function on workers.
+
+    JAX stays with the accelerator that it saw first, and Ray may give the next task of a process
+    another one. So where a machine has several, a process runs a single task.
+    """
+
+    plain: Any
+    single: Any
+
+
+class _Errand(NamedTuple):
+    """What workers are sent for, and how their answers are read."""
+
+    pieces: Sequence[Piece]
+    work: Work
+    tasks: _Tasks
+    read: Callable[[Batch, Sequence[bytes]], Any]
+
+
+class _Answer(NamedTuple):
+    """What was asked for, how long it took, and with what it was made."""
+
+    content: Any
+    seconds: float
+    made: dict[str, Any]
 
 
 class _Failure(NamedTuple):

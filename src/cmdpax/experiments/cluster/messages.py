@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from cmdpax.errors import CmdpaxError, FileError
 from cmdpax.experiments.executing import Work
 from cmdpax.experiments.folder import TABLES, as_parquet
@@ -21,11 +23,14 @@ from cmdpax.experiments.specification import read_specification
 from cmdpax.files import load, save
 from cmdpax.manifest import describe, read_configuration
 from cmdpax.model import CMDP
+from cmdpax.version import __version__
 
 if TYPE_CHECKING:
     import polars
 
 _MODEL = "cmdp.npz"
+_SHORT = 200
+_PER_CONSTRAINT = ("constraint_values", "multipliers", "strong_by_constraint", "weak_by_constraint")
 _WHO = ("run", "cmdp", "cmdp_name", "algorithm", "configuration", "seed", "num_episodes")
 
 
@@ -111,17 +116,20 @@ class Header(NamedTuple):
 
     Attributes:
         worker: where it was run.
+        seconds: how long.
+        made: what it was computed with: `versions` and `device`.
         error: why it could not be run, else None.
     """
 
     worker: str
+    seconds: float
+    made: dict[str, Any]
     error: str | None
 
 
-def write_header(worker: str, seconds: float, error: str | None, files: Sequence[bytes]) -> bytes:
+def write_header(header: Header, files: Sequence[bytes]) -> bytes:
     """What comes before some files."""
-    content = {"worker": worker, "seconds": seconds, "error": error, "checksums": _checksums(files)}
-    return json.dumps(content).encode()
+    return json.dumps(header._asdict() | {"checksums": _checksums(files)}).encode()
 
 
 def read_header(files: Any) -> Header:
@@ -130,18 +138,42 @@ def read_header(files: Any) -> Header:
     Damaged ones must not be read: Polars may end the whole process over them.
 
     Raises:
-        AnswerError: there is no header, or something is damaged.
+        AnswerError: there is no header, something is damaged, or it is of another cmdpax.
     """
     if not isinstance(files, list) or not files or not all(isinstance(f, bytes) for f in files):
         raise AnswerError("an answer is not a list of files.")
     try:
         content = json.loads(files[0])
-        worker, error, checksums = (content[name] for name in ("worker", "error", "checksums"))
-    except (ValueError, TypeError, KeyError, RecursionError):
+        checksums = content["checksums"]
+        error = None if content["error"] is None else str(content["error"])
+        seconds = _seconds(content["seconds"])
+        header = Header(str(content["worker"]), seconds, _made(content["made"]), error)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise AnswerError("an answer has no header.") from None
     if checksums != _checksums(files[1:]):
         raise AnswerError("an answer was damaged on its way.")
-    return Header(str(worker), None if error is None else str(error))
+    theirs = header.made["versions"].get("cmdpax")
+    if theirs != __version__:
+        raise AnswerError(
+            f"a worker has cmdpax {theirs}, the driver {__version__}; install the same version on "
+            "all machines."
+        )
+    return header
+
+
+def _made(content: Any) -> dict[str, Any]:
+    """Short texts, as they go into a folder; raises what a damaged header raises."""
+    versions = {
+        str(name)[:_SHORT]: str(value)[:_SHORT] for name, value in content["versions"].items()
+    }
+    return {"versions": versions, "device": str(content["device"])[:_SHORT]}
+
+
+def _seconds(number: Any) -> float:
+    seconds = float(number)
+    if not 0 <= seconds < math.inf:
+        raise ValueError(f"{seconds} is no number of seconds")
+    return seconds
 
 
 def _checksums(files: Sequence[bytes]) -> list[str]:
@@ -156,11 +188,9 @@ def read_rate(files: Sequence[bytes]) -> tuple[float, float]:
     """
     try:
         (file,) = files
-        seconds, compile_seconds = (float(number) for number in json.loads(file))
+        seconds, compile_seconds = (_seconds(number) for number in json.loads(file))
     except (ValueError, TypeError, RecursionError):
-        raise AnswerError("a trial's answer is not two numbers.") from None
-    if not (0 <= seconds < math.inf and 0 <= compile_seconds < math.inf):
-        raise AnswerError("a trial's answer is not two numbers of seconds.")
+        raise AnswerError("a trial's answer is not two numbers of seconds.") from None
     return seconds, compile_seconds
 
 
@@ -222,12 +252,22 @@ def _check_final(batch: Batch, work: Work, final: "polars.DataFrame") -> None:
 
 
 def _check_curves(batch: Batch, work: Work, curves: "polars.DataFrame") -> None:
-    recorded = work.wanted.recorded().tolist()
-    expected = [(run.identity, episode) for run in batch.runs for episode in recorded]
-    if curves.select("run", "episode").rows() != expected:
+    recorded = work.wanted.recorded()
+    identities = np.repeat([run.identity for run in batch.runs], len(recorded))
+    episodes = np.tile(recorded, len(batch.runs))
+    if len(curves) != len(identities) or not (
+        curves["run"].equals(_series("run", identities))
+        and curves["episode"].equals(_series("episode", episodes))
+    ):
         raise AnswerError("an answer's curves are of other runs or episodes than were asked for.")
     counts = [work.models[run.fingerprint].cmdp.num_constraints for run in batch.runs]
-    for name in ("constraint_values", "multipliers"):
-        lengths = curves[name].list.len().to_list()
-        if lengths != [count for count in counts for _ in recorded]:
+    expected = np.repeat(counts, len(recorded))
+    for name in _PER_CONSTRAINT:
+        if not np.array_equal(curves[name].list.len().to_numpy(), expected):
             raise AnswerError(f"an answer's {name} are not those of all constraints.")
+
+
+def _series(name: str, values: np.ndarray) -> "polars.Series":
+    import polars
+
+    return polars.Series(name, values)

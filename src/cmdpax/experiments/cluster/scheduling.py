@@ -9,7 +9,26 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 MOST_ATTEMPTS = 3
-BATCHES_PER_WORKER = 2  # running, and waiting there for the moment when that one is done
+BATCHES_IN_FLIGHT = 2  # per worker: running, and waiting there for the moment when that one is done
+
+
+class Crew(NamedTuple):
+    """The workers of a cluster.
+
+    Attributes:
+        size: how many batches can run at once.
+        kind: on what each of them: "CPU", a core, or "GPU".
+        several: whether a machine has more than one GPU.
+    """
+
+    size: int
+    kind: str
+    several: bool = False
+
+    @property
+    def together(self) -> int:
+        """Runs that take hardly longer than one: they share vector instructions, or kernels."""
+        return 2048 if self.kind == "GPU" else 8
 
 
 class Ticket(NamedTuple):
@@ -37,8 +56,9 @@ class Schedule:
         self._attempts = [0] * len(self._seconds)
         self._avoid: dict[int, tuple[str, ...]] = {}
         self._running: set[int] = set()
-        self.done: list[int] = []
-        self.given_up: list[int] = []
+        self._left = float(sum(seconds))
+        self._expected = self._took = 0.0
+        self.num_done = self.num_given_up = 0
 
     @property
     def num_running(self) -> int:
@@ -52,29 +72,40 @@ class Schedule:
 
     @property
     def seconds_left(self) -> float:
-        """What is waiting and running takes, one after the other, about."""
-        waiting = -sum(cost for cost, _ in self._waiting)
-        return waiting + sum(self._seconds[place] for place in self._running)
+        """What is waiting and running takes, one after the other, as batches have taken so far."""
+        pace = self._took / self._expected if self._expected > 0 else 1.0
+        return max(self._left, 0.0) * pace
 
     def start(self, num_workers: int) -> Ticket | None:
         """The next batch, if the workers have room for one more."""
-        if not self._waiting or len(self._running) >= BATCHES_PER_WORKER * max(num_workers, 1):
+        if not self._waiting or len(self._running) >= BATCHES_IN_FLIGHT * max(num_workers, 1):
             return None
         _, place = heapq.heappop(self._waiting)
         self._running.add(place)
         self._attempts[place] += 1
         return Ticket(place, self._attempts[place], self._avoid.get(place, ()))
 
-    def finish(self, place: int) -> None:
-        """It is done."""
+    def withdraw(self, place: int) -> None:
+        """It was never begun: as if it had not been started."""
         self._running.remove(place)
-        self.done.append(place)
+        self._attempts[place] -= 1
+        heapq.heappush(self._waiting, (-self._seconds[place], place))
+
+    def finish(self, place: int, seconds: float | None = None) -> None:
+        """It is done, after so many seconds on its worker."""
+        self._running.remove(place)
+        self.num_done += 1
+        self._left -= self._seconds[place]
+        if seconds is not None:
+            self._expected += self._seconds[place]
+            self._took += seconds
 
     def fail(self, place: int, worker: str | None) -> bool:
         """It failed, on a worker if that is known; whether it is tried again."""
         self._running.remove(place)
         if self._attempts[place] >= MOST_ATTEMPTS:
-            self.given_up.append(place)
+            self.num_given_up += 1
+            self._left -= self._seconds[place]
             return False
         if worker is not None:
             self._avoid[place] = (*self._avoid.get(place, ()), worker)

@@ -9,8 +9,8 @@ from typing import Any
 from cmdpax.caching import cache_compilation
 from cmdpax.engine import one_core
 from cmdpax.experiments.cluster.cutting import measure
-from cmdpax.experiments.cluster.messages import read_order, write_answer, write_header
-from cmdpax.experiments.executing import run_one
+from cmdpax.experiments.cluster.messages import Header, read_order, write_answer, write_header
+from cmdpax.experiments.executing import made_here, run_in_parts
 
 _TRACEBACK = "Traceback (most recent call last):"
 
@@ -19,8 +19,7 @@ def run_order(order: bytes, on_one_core: bool, *models: bytes) -> list[bytes]:
     """Run a batch: a header as JSON, then the tables as Parquet."""
 
     def run(work: Any, batch: Any) -> list[bytes]:
-        tables = run_one(batch, work.wanted, work.models, work.optima, lambda done, total: None)
-        return write_answer(tables)
+        return write_answer(run_in_parts(work, batch))
 
     return _answer(order, models, on_one_core, run)
 
@@ -62,7 +61,8 @@ def _one_line(text: str) -> str:
 
 
 def _header(begun: float, error: str | None, files: Sequence[bytes]) -> bytes:
-    return write_header(_worker(), time.perf_counter() - begun, error, files)
+    seconds = time.perf_counter() - begun
+    return write_header(Header(_worker(), seconds, made_here(), error), files)
 
 
 def _worker() -> str:

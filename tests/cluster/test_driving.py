@@ -1,0 +1,281 @@
+"""The driver, with workers that fail as ordered: what is retried, refused, held and said."""
+
+import dataclasses
+import weakref
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import polars
+import pytest
+
+from cluster_cases import make_work
+from cluster_fakes import FakeError, FakeRay
+from cmdpax.experiments import executing
+from cmdpax.experiments.cluster import cutting
+from cmdpax.experiments.cluster.driving import Driver, Status
+from cmdpax.experiments.cluster.messages import Header, write_header
+from cmdpax.experiments.cluster.scheduling import Crew
+from cmdpax.experiments.executing import Failed, Finished, Work, made_here, run_one
+from cmdpax.experiments.runs import Batch, Run
+from report_cases import invented
+from sweep_cases import assert_same_frames
+
+pytestmark = pytest.mark.usefixtures("ray_works")
+
+
+@dataclasses.dataclass
+class Case:
+    """Eight runs in four batches, and a driver whose cluster does as it is told."""
+
+    ray: FakeRay
+    work: Work
+    runs: list[Run]
+    driver: Driver
+    said: list[Status] = dataclasses.field(default_factory=list)
+
+    def run(self) -> list[Finished | Failed]:
+        return list(self.driver.run(self.driver.cut(self.runs), self.said.append))
+
+
+@pytest.fixture
+def make(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Case]:
+    def make(size: int = 2, ray: FakeRay | None = None, **changes: Any) -> Case:
+        monkeypatch.setattr(cutting, "_most_runs", lambda *_: size)
+        ray = ray or FakeRay()
+        cluster = ray.cluster(monkeypatch)
+        work, runs = make_work(**changes)
+        return Case(ray, work, runs, Driver(cluster, work, runs))
+
+    return make
+
+
+def found_in(outcomes: list[Any]) -> list[str]:
+    return [run.identity for one in outcomes for run in one.batch.runs]
+
+
+def test_all_batches_come_back_with_the_numbers_of_this_process(make: Callable[..., Case]) -> None:
+    case = make()
+    outcomes = case.run()
+    assert sorted(found_in(outcomes)) == sorted(run.identity for run in case.runs)
+    for outcome in outcomes:
+        assert isinstance(outcome, Finished)
+        assert outcome.made == made_here()
+        expected = run_one(case.work, outcome.batch)
+        for name, table in expected.items():
+            assert_same_frames(outcome.tables[name], table, 1e-9)
+    assert all(options["num_cpus"] == 1 for options in case.ray.asked)
+    assert not any("max_calls" in options for options in case.ray.asked)
+    assert all(options["max_retries"] == 0 for options in case.ray.asked)
+    assert case.ray.most_pending <= 2 * 2
+    assert case.said[-1]._replace(seconds_left=0.0) == Status(Crew(2, "CPU"), 4, 0, 0, 4, 0.0)
+
+
+def failing(times: int, what: Callable[[], list[bytes]], trials: int = 1) -> Any:
+    """The answers after the trials are spoilt so often."""
+    seen = Counter[str]()
+
+    def act(worker: str, files: list[bytes]) -> list[bytes]:
+        seen["calls"] += 1
+        if not trials < seen["calls"] <= trials + times:
+            return files
+        return what()
+
+    return act
+
+
+def raising() -> list[bytes]:
+    raise FakeError("The node died.\nIt was terminated.")
+
+
+def an_error(worker: str) -> list[bytes]:
+    return [write_header(Header(worker, 0.1, made_here(), "ValueError: no"), [])]
+
+
+def test_a_batch_that_fails_is_tried_on_another_worker(make: Callable[..., Case]) -> None:
+    case = make(size=8)
+    case.ray.act = failing(1, lambda: an_error(case.ray.ran_on[-1]))
+    (outcome,) = case.run()
+    assert isinstance(outcome, Finished)
+    _, first, second = case.ray.ran_on
+    assert first != second
+    strategy = case.ray.asked[-1]["scheduling_strategy"]
+    assert strategy.soft[0].key == "ray.io/node-id"
+    assert strategy.soft[0].operator.values == [first]
+
+
+@pytest.mark.parametrize(
+    ("what", "error"),
+    [
+        (raising, "FakeError: The node died."),
+        (lambda: an_error("a"), "ValueError: no"),
+        (lambda: [b"junk"], "an answer has no header."),
+        (lambda: [write_header(Header("a", 1.0, made_here(), None), [])], "not two Parquet tables"),
+    ],
+    ids=["dead", "error", "junk", "nothing"],
+)
+def test_twice_is_retried_and_three_times_is_given_up(
+    make: Callable[..., Case], what: Callable[[], list[bytes]], error: str
+) -> None:
+    case = make(size=8)
+    case.ray.act = failing(2, what)
+    (outcome,) = case.run()
+    assert isinstance(outcome, Finished)
+    assert len(case.ray.ran_on) == 1 + 3
+    case = make(size=8)
+    case.ray.act = failing(3, what)
+    (outcome,) = case.run()
+    assert isinstance(outcome, Failed)
+    assert outcome.attempts == 3
+    assert error in outcome.error
+    assert "\n" not in outcome.error
+    assert case.said[-1].failed == 1
+
+
+def test_the_rest_goes_on(make: Callable[..., Case]) -> None:
+    case = make()
+    unlucky: list[str] = []
+
+    def act(worker: str, files: list[bytes]) -> list[bytes]:
+        if b"step_size" not in files[-1] and len(files) == 3 and len(unlucky) < 3:
+            unlucky.append(worker)
+            raise FakeError("no")
+        return files
+
+    case.ray.act = act
+    outcomes = case.run()
+    assert sorted(found_in(outcomes)) == sorted(run.identity for run in case.runs)
+    assert sum(isinstance(one, Finished) for one in outcomes) >= 3
+
+
+def test_an_answer_to_another_order_is_refused(make: Callable[..., Case]) -> None:
+    """As a worker would that mixes up two batches."""
+    case = make()
+    kept: list[list[bytes]] = []
+
+    def act(worker: str, files: list[bytes]) -> list[bytes]:
+        kept.append(files)
+        return kept[1] if len(kept) > 1 else files  # the first is that of the trial
+
+    case.ray.act = act
+    outcomes = case.run()
+    failed = [one for one in outcomes if isinstance(one, Failed)]
+    assert len(failed) == 3
+    assert all("other runs than those" in one.error for one in failed)
+
+
+def test_a_trial_that_fails_leaves_it_to_the_batches(make: Callable[..., Case]) -> None:
+    case = make()
+    case.ray.act = failing(3, raising, trials=0)
+    outcomes = case.run()
+    assert all(isinstance(one, Finished) for one in outcomes)
+    assert len(outcomes) == 4
+
+
+def test_accelerators_are_asked_for(
+    make: Callable[..., Case], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Larger trials, larger batches, and no core is reserved for one of them."""
+    crews: list[Crew] = []
+    case = make(ray=FakeRay(["a"], "GPU"), seeds=8)  # 32 runs: more than a trial on a core has
+    monkeypatch.setattr(cutting, "_most_runs", lambda *taken: crews.append(taken[-1]) or 32)
+    trialled: list[int] = []
+    plain = cutting.run_in_parts
+
+    def counted(work: Work, batch: Batch) -> Any:
+        trialled.append(len(batch.runs))
+        return plain(work, batch)
+
+    monkeypatch.setattr(cutting, "run_in_parts", counted)
+    outcomes = case.run()
+    assert all(isinstance(one, Finished) for one in outcomes)
+    assert all(options["num_gpus"] == 1 for options in case.ray.asked)
+    assert not any("max_calls" in options for options in case.ray.asked)
+    assert not any("num_cpus" in options or "runtime_env" in options for options in case.ray.asked)
+    assert trialled == [32, 32]
+    assert crews == [Crew(1, "GPU")]
+    assert str(case.said[0]).startswith("1 GPU worker, 0 of 1 batches done, 1 running")
+
+
+def test_several_accelerators_of_a_machine_have_a_process_per_batch(
+    make: Callable[..., Case],
+) -> None:
+    case = make(ray=FakeRay(["a", "b"], "GPU"))
+    assert all(isinstance(one, Finished) for one in case.run())
+    assert all(options["max_calls"] == 1 for options in case.ray.asked)
+    assert case.said[0].crew == Crew(2, "GPU", several=True)
+
+
+def test_memory_is_flat_with_a_hundred_thousand_runs(
+    make: Callable[..., Case], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Answers are taken one by one, and nothing of them is kept."""
+    monkeypatch.setattr(executing, "run_batch", invented)
+    case = make(size=512, seeds=25_000, record=4, num_episodes=8)
+    pieces = case.driver.cut(case.runs)
+    assert len(case.runs) == 100_000
+    assert len(pieces) == 196
+    alive: list[weakref.ref[polars.DataFrame]] = []
+    count = most = 0
+    for outcome in case.driver.run(pieces, lambda status: None):
+        assert isinstance(outcome, Finished)
+        count += len(outcome.batch.runs)
+        alive = [one for one in alive if one() is not None]
+        alive += [weakref.ref(table) for table in outcome.tables.values()]
+        most = max(most, len(alive))
+        del outcome
+    assert count == 100_000
+    assert case.ray.most_pending <= 2 * 2  # two per worker
+    assert case.ray.most_alive <= 2 * 2 + 1  # and the one that was read
+    assert most == 2  # of one batch
+
+
+def test_nobody_waits_for_the_last_accelerator_when_it_is_gone(
+    make: Callable[..., Case], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cmdpax.experiments.cluster.driving._SECONDS_BETWEEN_LOOKS", 1e-9)
+    case = make(ray=FakeRay(["a"], "GPU"))
+
+    def act(worker: str, files: list[bytes]) -> list[bytes]:
+        if len(case.ray.ran_on) == 2:  # the trial and one batch
+            case.ray.kind = "CPU"
+        return files
+
+    case.ray.act = act
+    outcomes = case.run()
+    assert sorted(found_in(outcomes)) == sorted(run.identity for run in case.runs)
+    assert all(isinstance(one, Finished) for one in outcomes)
+    assert len(case.ray.ran_on) == 1 + 4  # none twice
+    assert [options.get("num_gpus") for options in case.ray.asked] == [1, 1, 1, None, None, None]
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        ((Crew(1, "CPU"), 0, 1, 0, 1, 0.0), "1 CPU worker, 0 of 1 batches done, 1 running"),
+        (
+            (Crew(3, "GPU"), 4, 6, 1, 20, 0.0),
+            "3 GPU workers, 4 of 20 batches done, 6 running, 1 failed",
+        ),
+        ((Crew(0, "CPU"), 0, 2, 0, 9, 0.0), "0 CPU workers, 0 of 9 batches done, 2 running"),
+    ],
+)
+def test_what_is_said(status: Any, text: str) -> None:
+    assert str(Status(*status)) == text
+
+
+def test_a_worker_that_joins_is_counted(
+    make: Callable[..., Case], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cmdpax.experiments.cluster.driving._SECONDS_BETWEEN_LOOKS", 1e-9)
+    case = make(size=1, ray=FakeRay(["a"]))
+
+    def act(worker: str, files: list[bytes]) -> list[bytes]:
+        if len(case.ray.ran_on) == 3:
+            case.ray.workers.append("b")
+        return files
+
+    case.ray.act = act
+    assert len(case.run()) == 8
+    assert {status.crew.size for status in case.said} == {1, 2}
+    assert "b" in case.ray.ran_on

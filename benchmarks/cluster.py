@@ -12,8 +12,8 @@ The third table is what Ray takes of the driver per batch, with 2,000 of them in
 
 The second drives the real `Schedule` with simulated workers. The driver is one server; what it
 does per batch is measured here with the real functions, on a real batch, and Ray's part is added
-(`--ray-ms`, as the first measures it). Durations are log-normal around a minute; a worker dies
-during a batch now and then, and is back after five minutes.
+(`--submit-ms`, `--get-ms` and `--turn-ms`, as the first measures it). Durations are log-normal
+around a minute; a worker dies during a batch now and then, and is back after five minutes.
 """
 
 import argparse
@@ -33,7 +33,6 @@ import time
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,6 +41,13 @@ import cmdpax
 from cluster_simulation import BATCH_RUNS, simulated, specification
 
 LOOPBACK = "127.0.0.1"
+ANSWER_BYTES = 4_700_000  # of 64 runs with 1,000 recorded episodes
+RAY = """
+from ray._private import services
+from ray.scripts.scripts import main
+services.resolve_ip_for_localhost = lambda host: host  # it would open the ports to the network
+main()
+"""
 
 
 # -------------------------------------------------------------------------------------- two workers
@@ -49,10 +55,7 @@ LOOPBACK = "127.0.0.1"
 
 @contextlib.contextmanager
 def cluster() -> Iterator[str]:
-    """The address of a head without cores and of two workers with one each, on this machine.
-
-    With a token of their own: Ray's ports are open to the network.
-    """
+    """The address of a head without cores and of two workers with one each, on this machine."""
     os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
     folder = tempfile.mkdtemp(prefix="ray-")
     with socket.socket() as free:
@@ -78,9 +81,8 @@ def start(options: list[str], folder: str) -> "subprocess.Popen[bytes]":
     """A `ray start` that ends, with all it started, when it is told to."""
     shared = [f"--node-ip-address={LOOPBACK}", "--block", "--disable-usage-stats"]
     shared += [f"--temp-dir={folder}", "--object-store-memory=200000000"]
-    ray = Path(sys.executable).with_name("ray")
     silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    return subprocess.Popen([str(ray), "start", *options, *shared], **silent)
+    return subprocess.Popen([sys.executable, "-c", RAY, "start", *options, *shared], **silent)
 
 
 class Watch:
@@ -102,11 +104,12 @@ class Watch:
         """Listen at the driver: the only place that sees what workers say of themselves."""
         collect, submit = driver._collect, driver._submit
 
-        def watched(this: Any, reference: Any, batch: Any, work: Any, trial: bool) -> Any:
-            header = json.loads(this._ray.get(reference)[0])
-            if not trial:
-                self.busy[header["worker"]].append(header["seconds"])
-            return self.timed("collect and check", collect, this, reference, batch, work, trial)
+        def watched(this: Any, reference: Any, batch: Any, errand: Any) -> Any:
+            header, *files = this._ray.get(reference)
+            if len(files) == 2:  # no trial
+                content = json.loads(header)
+                self.busy[content["worker"]].append(content["seconds"])
+            return self.timed("collect and check", collect, this, reference, batch, errand)
 
         driver._collect = watched
         driver._submit = lambda *a: self.timed("submit", submit, *a)
@@ -198,28 +201,35 @@ def print_overhead(pace: Pace, watch: Watch, ray_costs: dict[str, float]) -> Non
 
 
 def of_ray(address: str, flying: int = 2000) -> dict[str, float]:
-    """What Ray takes of a driver per batch when so many tasks are in flight."""
-    import ray
+    """What Ray takes of a driver, when so many tasks are in flight."""
+    from cmdpax.experiments.cluster.connecting import connected
 
-    ray.init(address=address, log_to_driver=False, logging_level="CRITICAL")
-    try:
-        task = ray.remote(num_cpus=1)(lambda seconds: time.sleep(seconds))
-        begun = time.perf_counter()
-        references = [task.remote(600) for _ in range(flying)]
-        submit = (time.perf_counter() - begun) / flying
-        looks, asks = [], []
-        for _ in range(20):
-            begun = time.perf_counter()
-            ray.wait(references, timeout=0)
-            looks.append(time.perf_counter() - begun)
-            begun = time.perf_counter()
-            ray.cluster_resources()
-            asks.append(time.perf_counter() - begun)
-    finally:
-        ray.shutdown()
-    waiting, asking = statistics.median(looks), statistics.median(asks)
-    name = f"wait, {flying:,} in flight"
-    return {"submit": submit, name: waiting, "how many workers": asking}
+    with connected(address) as found:
+        ray, call = found.ray, found.call
+        answer = ray.remote(num_cpus=1)(lambda size: [bytes(size)])
+        sleep = ray.remote(num_cpus=1)(lambda seconds, order: time.sleep(seconds))
+        references = [answer.remote(ANSWER_BYTES) for _ in range(16)]
+        ray.wait(references, num_returns=len(references), timeout=60)
+        get = [clocked(call, ray.get, reference) for reference in references]
+        order, started = bytes(20_000), []
+        submit = [
+            clocked(lambda: started.append(call(sleep.remote, 600, order))) for _ in range(flying)
+        ]
+        wait = [clocked(call, ray.wait, started, timeout=0) for _ in range(20)]
+        ask = [clocked(found.crew) for _ in range(20)]
+    names = (
+        f"get an answer of {ANSWER_BYTES / 2**20:.1f} MiB",
+        "submit",
+        f"wait, {flying:,} in flight",
+    )
+    times = (get, submit, wait, ask)
+    return dict(zip((*names, "how many workers"), map(statistics.median, times), strict=True))
+
+
+def clocked(function: Callable[..., Any], *arguments: Any, **options: Any) -> float:
+    begun = time.perf_counter()
+    function(*arguments, **options)
+    return time.perf_counter() - begun
 
 
 def main() -> None:
@@ -230,7 +240,8 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1000)
     parser.add_argument("--batches", type=int, default=100_000)
     parser.add_argument("--record", type=int, default=1000)
-    parser.add_argument("--ray-ms", type=float, default=8.0, help="of Ray, per batch")
+    for name, ms in (("submit", 3.1), ("get", 1.0), ("turn", 1.6)):
+        parser.add_argument(f"--{name}-ms", type=float, default=ms, help="what Ray takes of it")
     parser.add_argument("--life", type=float, default=24.0, help="hours until a worker dies")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()

@@ -63,7 +63,7 @@ class FakeRay:
 
     def __init__(self, workers: Sequence[str] = ("a", "b"), kind: str = "CPU") -> None:
         """Workers by name, of one core or accelerator each."""
-        self.workers, self.kind = list(workers), kind
+        self.workers, self.kind, self.each = list(workers), kind, 1.0
         self.asked: list[dict[str, Any]] = []  # the options of all tasks
         self.ran_on: list[str] = []
         self.act: Act = lambda worker, files: files
@@ -80,12 +80,15 @@ class FakeRay:
 
     def cluster_resources(self) -> dict[str, float]:
         """As in the module."""
-        return {"CPU": 1.0, self.kind: float(len(self.workers))}
+        return {"CPU": 1.0, self.kind: self.each * len(self.workers)}
 
     def nodes(self) -> list[dict[str, Any]]:
-        """As in the module: all workers on one machine."""
-        gone = {"Alive": False, "Resources": {"GPU": 8.0}}
-        return [{"Alive": True, "Resources": self.cluster_resources()}, gone]
+        """As in the module: machines with `each` workers, and one that is gone."""
+        found = [
+            {"NodeID": name, "Alive": True, "Resources": {self.kind: self.each}}
+            for name in self.workers
+        ]
+        return [*found, {"NodeID": "gone", "Alive": False, "Resources": {"GPU": 8.0}}]
 
     def put(self, value: Any) -> Reference:
         """As in the module."""
@@ -128,10 +131,12 @@ class FakeRay:
         self._pending = [entry for entry in self._pending if entry[0] is not reference]
 
     def _run_next(self) -> None:
-        if not self._pending:
+        places = [self._place(options) for _, _, options, _ in self._pending]
+        able = [index for index, place in enumerate(places) if place]
+        if not able:
             return
-        reference, function, options, arguments = self._pending.pop(0)
-        self.ran_on.append(self._place(options))
+        reference, function, _, arguments = self._pending.pop(able[0])
+        self.ran_on.append(places[able[0]])
         plain = [one.value if isinstance(one, Reference) else one for one in arguments]
         try:
             reference.value = self.act(self.ran_on[-1], function(*plain))
@@ -140,11 +145,11 @@ class FakeRay:
         reference.ready = True
 
     def _place(self, options: dict[str, Any]) -> str:
-        """Whose turn it is, or the next one that a task does not avoid."""
+        """Whose turn it is, or the next one that a task does not avoid; "" if there is none."""
         strategy = options.get("scheduling_strategy")
-        avoided = [] if strategy is None else strategy.soft[0].operator.values
+        avoided = [] if strategy is None else strategy.hard[0].operator.values
         first = next(self._turn)
         turns = [
             self.workers[(first + step) % len(self.workers)] for step in range(len(self.workers))
         ]
-        return next((name for name in turns if name not in avoided), turns[0])
+        return next((name for name in turns if name not in avoided), "")

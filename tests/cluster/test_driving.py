@@ -99,9 +99,38 @@ def test_a_batch_that_fails_is_tried_on_another_worker(make: Callable[..., Case]
     assert isinstance(outcome, Finished)
     _, first, second = case.ray.ran_on
     assert first != second
-    strategy = case.ray.asked[-1]["scheduling_strategy"]
-    assert strategy.soft[0].key == "ray.io/node-id"
-    assert strategy.soft[0].operator.values == [first]
+    (rule,) = case.ray.asked[-1]["scheduling_strategy"].hard
+    assert (rule.key, rule.operator.values) == ("ray.io/node-id", [first])
+
+
+def test_a_single_worker_tries_again(make: Callable[..., Case]) -> None:
+    case = make(size=8, ray=FakeRay(["a"]))
+    case.ray.act = failing(2, lambda: an_error("a"))
+    (outcome,) = case.run()
+    assert isinstance(outcome, Finished)
+    assert not any("scheduling_strategy" in options for options in case.ray.asked)
+
+
+def test_a_batch_does_not_wait_for_another_worker_that_is_gone(
+    make: Callable[..., Case], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cmdpax.experiments.cluster.driving._SECONDS_BETWEEN_LOOKS", 1e-9)
+    case = make(size=8)
+    case.ray.act = failing(1, lambda: an_error(case.ray.ran_on[-1]))
+    machines = type(case.ray).nodes
+
+    def nodes(ray: FakeRay) -> Any:
+        found = machines(ray)
+        if len(ray.asked) == 2:  # the retry is about to be sent; then the other worker dies
+            ray.workers = [ray.ran_on[-1]]
+        return found
+
+    monkeypatch.setattr(type(case.ray), "nodes", nodes)
+    (outcome,) = case.run()
+    assert isinstance(outcome, Finished)
+    assert case.ray.ran_on[-1] == case.ray.ran_on[-2]
+    asked = ["scheduling_strategy" in options for options in case.ray.asked]
+    assert asked == [False, False, True, False]
 
 
 @pytest.mark.parametrize(
@@ -200,7 +229,9 @@ def test_accelerators_are_asked_for(
 def test_several_accelerators_of_a_machine_have_a_process_per_batch(
     make: Callable[..., Case],
 ) -> None:
-    case = make(ray=FakeRay(["a", "b"], "GPU"))
+    ray = FakeRay(["a"], "GPU")
+    ray.each = 2.0
+    case = make(ray=ray)
     assert all(isinstance(one, Finished) for one in case.run())
     assert all(options["max_calls"] == 1 for options in case.ray.asked)
     assert case.said[0].crew == Crew(2, "GPU", several=True)

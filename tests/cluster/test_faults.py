@@ -2,6 +2,7 @@
 
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -81,7 +82,9 @@ def test_a_batch_that_raises_is_reported_and_the_rest_goes_on(
     assert driver.end() == 1
     failing = 2  # the four runs with this step size
     said = driver.said
-    assert len(cluster.faults.happened("failed")) == 3 * failing
+    failures = Counter(cluster.faults.happened("failed"))
+    assert failures.total() == 3 * failing
+    assert min(failures["a"], failures["b"]) >= failing  # the second attempt is made elsewhere
     assert f"{failing} batches failed; everything else is in {out}" in said
     at_once = [line for line in said.splitlines() if line.startswith("warning: a batch is given")]
     lines = [line for line in said.splitlines() if line.startswith("  ") and "times:" in line]

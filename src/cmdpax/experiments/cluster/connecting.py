@@ -58,9 +58,14 @@ class Cluster:
         resources = self.call(self.ray.cluster_resources)
         if resources.get("GPU", 0) < 1:
             return Crew(int(resources.get("CPU", 0)), "CPU")
-        nodes = [node["Resources"] for node in self.call(self.ray.nodes) if node["Alive"]]
-        several = any(node.get("GPU", 0) > 1 for node in nodes)
+        several = any(count > 1 for count in self.machines("GPU").values())
         return Crew(int(resources["GPU"]), "GPU", several)
+
+    def machines(self, kind: str) -> dict[str, float]:
+        """How many workers of a kind each machine has that is there now, if any."""
+        alive = [node for node in self.call(self.ray.nodes) if node["Alive"]]
+        counts = {node["NodeID"]: node["Resources"].get(kind, 0.0) for node in alive}
+        return {name: count for name, count in counts.items() if count >= 1}
 
     def call(self, function: Callable[..., Value], *arguments: Any, **options: Any) -> Value:
         """What a function of Ray returns or raises; ClusterError once the head is gone."""

@@ -106,13 +106,13 @@ class Driver:
         """What came back for every batch, or why it failed."""
         pieces = errand.pieces
         schedule = Schedule([piece.seconds for piece in pieces])
-        flying: dict[Any, int] = {}
+        flying: _Flying = {}
         while schedule.unfinished:
             self._fill(errand, schedule, flying)
             say(self._status(schedule, len(pieces)))
             arrived = self._arrived(list(flying))
             while arrived and arrived[-1] in flying:
-                place = flying.pop(arrived[-1])
+                place = flying.pop(arrived[-1]).place
                 found = self._collect(arrived.pop(), pieces[place].batch, errand)  # nobody keeps it
                 if not isinstance(found, _Failure):
                     schedule.finish(place, found.seconds)
@@ -130,15 +130,24 @@ class Driver:
             self._crew, self._asked = self._cluster.crew(), time.monotonic()
         return self._crew
 
-    def _fill(self, errand: "_Errand", schedule: Schedule, flying: dict[Any, int]) -> None:
+    def _fill(self, errand: "_Errand", schedule: Schedule, flying: "_Flying") -> None:
         before, crew = self._crew, self._look()
-        if (before.kind, crew.kind) == ("GPU", "CPU"):  # the last one is gone: nobody waits for it
-            for reference, place in flying.items():
-                self._cluster.call(self._ray.cancel, reference)
-                schedule.withdraw(place)
-            flying.clear()
+        if crew != before:
+            self._recall(crew, schedule, flying)
         while (ticket := schedule.start(crew.size)) is not None:
-            flying[self._submit(ticket, errand, crew)] = ticket.place
+            reference, flight = self._submit(ticket, errand, crew)
+            flying[reference] = flight
+
+    def _recall(self, crew: Crew, schedule: Schedule, flying: "_Flying") -> None:
+        """Take back what waits for workers that are gone: Ray would wait for ever."""
+        picky = any(flight.avoid for flight in flying.values())
+        machines = set(self._cluster.machines(crew.kind)) if picky else set()
+        for reference, flight in list(flying.items()):
+            in_vain = flight.avoid and not machines - set(flight.avoid)
+            if in_vain or (flight.kind, crew.kind) == ("GPU", "CPU"):
+                self._cluster.call(self._ray.cancel, reference)
+                schedule.withdraw(flight.place)
+                del flying[reference]
 
     def _arrived(self, flying: list[Any]) -> list[Any]:
         """The answers that are there; waits for one, but not for long."""
@@ -155,20 +164,24 @@ class Driver:
         done, failed = schedule.num_done, schedule.num_given_up
         return Status(self._crew, done, schedule.num_running, failed, total, left)
 
-    def _submit(self, ticket: Ticket, errand: "_Errand", crew: Crew) -> Any:
-        """One task; it asks for a core or an accelerator, and avoids where it failed."""
+    def _submit(self, ticket: Ticket, errand: "_Errand", crew: Crew) -> "tuple[Any, _Flight]":
+        """One task; it asks for a core or an accelerator, where it did not fail before."""
         asks: dict[str, Any] = {"max_retries": 0, f"num_{crew.kind.lower()}s": 1}
         if crew.kind == "CPU":
             asks["runtime_env"] = _WORKER_ENVIRONMENT
-        if ticket.avoid:
-            asks["scheduling_strategy"] = _elsewhere(ticket.avoid)
+        avoid = ticket.avoid
+        if avoid and set(self._cluster.machines(crew.kind)) <= set(avoid):
+            avoid = ()  # there is nobody else
+        if avoid:
+            asks["scheduling_strategy"] = _elsewhere(avoid)
         batch = errand.pieces[ticket.place].batch
         used = dict.fromkeys(run.fingerprint for run in batch.runs)
         references = [self._models[fingerprint] for fingerprint in used]
         task = errand.tasks.single if crew.several else errand.tasks.plain
         start = task.options(**asks).remote
         order = write_order(errand.work, batch)
-        return self._cluster.call(start, order, crew.kind == "CPU", *references)
+        reference = self._cluster.call(start, order, crew.kind == "CPU", *references)
+        return reference, _Flight(ticket.place, crew.kind, avoid)
 
     def _collect(self, reference: Any, batch: Batch, errand: "_Errand") -> "_Answer | _Failure":
         """The checked answer, or a failure."""
@@ -189,11 +202,22 @@ class Driver:
 
 
 def _elsewhere(avoid: Sequence[str]) -> Any:
-    """Not on these workers, if there are others."""
+    """Not on these machines. A wish would not do: the one that is free is where it just failed."""
     from ray.util.scheduling_strategies import NodeLabelSchedulingStrategy, NotIn
 
     unlike: dict[str, Any] = {"ray.io/node-id": NotIn(*avoid)}
-    return NodeLabelSchedulingStrategy(hard={}, soft=unlike)
+    return NodeLabelSchedulingStrategy(hard=unlike)
+
+
+class _Flight(NamedTuple):
+    """A batch that was handed out: on what it runs, and on which machines it must not."""
+
+    place: int
+    kind: str
+    avoid: tuple[str, ...]
+
+
+_Flying = dict[Any, _Flight]
 
 
 class _Tasks(NamedTuple):

@@ -15,7 +15,12 @@ Act = Callable[[str, list[bytes]], list[bytes]]
 
 
 class FakeError(Exception):
-    """As `ray.exceptions.RayError`."""
+    """As `ray.exceptions.RayError`; of a task that raised, with an address and a cause."""
+
+    def __init__(self, text: str, ip: str | None = None, cause: Exception | None = None) -> None:
+        """With what it says."""
+        super().__init__(text)
+        self.ip, self.cause = ip, cause
 
 
 class Reference:
@@ -78,17 +83,19 @@ class FakeRay:
         monkeypatch.setattr(working, "cache_compilation", lambda: None)
         return FakeCluster(self, "127.0.0.1:1")
 
-    def cluster_resources(self) -> dict[str, float]:
-        """As in the module."""
-        return {"CPU": 1.0, self.kind: self.each * len(self.workers)}
-
     def nodes(self) -> list[dict[str, Any]]:
         """As in the module: machines with `each` workers, and one that is gone."""
         found = [
-            {"NodeID": name, "Alive": True, "Resources": {self.kind: self.each}}
+            {
+                "NodeID": name,
+                "NodeManagerAddress": f"address of {name}",
+                "Alive": True,
+                "Resources": {"CPU": self.each, self.kind: self.each},
+            }
             for name in self.workers
         ]
-        return [*found, {"NodeID": "gone", "Alive": False, "Resources": {"GPU": 8.0}}]
+        lonely = {"NodeID": "no core", "Alive": True, "Resources": {"GPU": 1.0}}
+        return [*found, lonely, {"NodeID": "gone", "Alive": False, "Resources": {"GPU": 8.0}}]
 
     def put(self, value: Any) -> Reference:
         """As in the module."""
@@ -126,6 +133,11 @@ class FakeRay:
             raise reference.error
         return reference.value
 
+    @property
+    def pending(self) -> int:
+        """How many tasks wait."""
+        return len(self._pending)
+
     def cancel(self, reference: Reference) -> None:
         """As in the module."""
         self._pending = [entry for entry in self._pending if entry[0] is not reference]
@@ -147,7 +159,7 @@ class FakeRay:
     def _place(self, options: dict[str, Any]) -> str:
         """Whose turn it is, or the next one that a task does not avoid; "" if there is none."""
         strategy = options.get("scheduling_strategy")
-        avoided = [] if strategy is None else strategy.hard[0].operator.values
+        avoided = strategy.hard[0].operator.values if hasattr(strategy, "hard") else []
         first = next(self._turn)
         turns = [
             self.workers[(first + step) % len(self.workers)] for step in range(len(self.workers))

@@ -112,10 +112,14 @@ def test_a_connection_of_the_caller_stays_theirs(own_cluster: RayCluster, tmp_pa
 @pytest.mark.usefixtures("ray_works")
 def test_nobody_answers(tmp_path: Path) -> None:
     with pytest.raises(cmdpax.ClusterError, match=r"at 127\.0\.0\.1:9: nobody answers; start one"):
-        cmdpax.sweep(specification(), tmp_path, cluster="127.0.0.1:9")
+        cmdpax.sweep(specification(), tmp_path / "out", cluster="127.0.0.1:9")
+    assert not (tmp_path / "out" / "manifest.json").exists()
 
 
-@pytest.mark.parametrize("address", ["", "head", "ray://10.0.0.1:10001", ":6379", "head:", "a:b"])
+@pytest.mark.parametrize(
+    "address",
+    ["", "head", "ray://10.0.0.1:10001", ":6379", "head:", "a:b", "a:0", "a:65536", f"a:{10**30}"],
+)
 def test_what_is_no_address_is_refused_before_anything_is_written(
     address: str, tmp_path: Path
 ) -> None:
@@ -140,10 +144,16 @@ def test_without_ray(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         (ConnectionError("Failed"), "RPC error: InvalidAuthToken: missing", "another token; set"),
         (RuntimeError("Authentication failed."), "", "another token; set"),
         (RuntimeError("Version\n  mismatch."), "", "Version mismatch; is it the head of"),
+        (ConnectionError("No node info found matching"), "", "this machine is not part of it; run"),
     ],
 )
 def test_reasons(error: Exception, said: str, reason: str) -> None:
     assert reason in connecting._why(error, said)
+
+
+def test_names_that_cannot_be_one() -> None:
+    assert not connecting.answers("a..b:6379")
+    assert not connecting.answers(f"{'a' * 70}:6379")
 
 
 def test_what_ray_says_is_kept_back(capfd: pytest.CaptureFixture[str]) -> None:

@@ -1,5 +1,6 @@
 """The driver, with workers that fail as ordered: what is retried, refused, held and said."""
 
+import contextlib
 import dataclasses
 import weakref
 from collections import Counter
@@ -11,8 +12,9 @@ import pytest
 
 from cluster_cases import make_work
 from cluster_fakes import FakeError, FakeRay
+from cmdpax.errors import ClusterError, CmdpaxWarning
 from cmdpax.experiments import executing
-from cmdpax.experiments.cluster import cutting
+from cmdpax.experiments.cluster import cutting, plan_on_cluster
 from cmdpax.experiments.cluster.driving import Driver, Status
 from cmdpax.experiments.cluster.messages import Header, write_header
 from cmdpax.experiments.cluster.scheduling import Crew
@@ -68,7 +70,10 @@ def test_all_batches_come_back_with_the_numbers_of_this_process(make: Callable[.
     assert not any("max_calls" in options for options in case.ray.asked)
     assert all(options["max_retries"] == 0 for options in case.ray.asked)
     assert case.ray.most_pending <= 2 * 2
-    assert case.said[-1]._replace(seconds_left=0.0) == Status(Crew(2, "CPU"), 4, 0, 0, 4, 0.0)
+    assert case.said[-1] == Status(Crew(2, "CPU"), 4, 0, 0, 4, 0.0)
+    counts = [status.done for status in case.said]
+    assert counts == sorted(counts)
+    assert all(status.running > 0 for status in case.said[:-1])
 
 
 def failing(times: int, what: Callable[[], list[bytes]], trials: int = 1) -> Any:
@@ -108,7 +113,8 @@ def test_a_single_worker_tries_again(make: Callable[..., Case]) -> None:
     case.ray.act = failing(2, lambda: an_error("a"))
     (outcome,) = case.run()
     assert isinstance(outcome, Finished)
-    assert not any("scheduling_strategy" in options for options in case.ray.asked)
+    asked = [options.get("scheduling_strategy") for options in case.ray.asked]
+    assert asked == [None, None, "SPREAD", "SPREAD"]
 
 
 def test_a_batch_does_not_wait_for_another_worker_that_is_gone(
@@ -117,19 +123,18 @@ def test_a_batch_does_not_wait_for_another_worker_that_is_gone(
     monkeypatch.setattr("cmdpax.experiments.cluster.driving._SECONDS_BETWEEN_LOOKS", 1e-9)
     case = make(size=8)
     case.ray.act = failing(1, lambda: an_error(case.ray.ran_on[-1]))
-    machines = type(case.ray).nodes
+    submit = case.ray.submit
 
-    def nodes(ray: FakeRay) -> Any:
-        found = machines(ray)
-        if len(ray.asked) == 2:  # the retry is about to be sent; then the other worker dies
-            ray.workers = [ray.ran_on[-1]]
-        return found
+    def submitted(function: Any, options: dict[str, Any], arguments: Any) -> Any:
+        if hasattr(options.get("scheduling_strategy"), "hard"):
+            case.ray.workers = [case.ray.ran_on[-1]]  # the other one dies
+        return submit(function, options, arguments)
 
-    monkeypatch.setattr(type(case.ray), "nodes", nodes)
+    monkeypatch.setattr(case.ray, "submit", submitted)
     (outcome,) = case.run()
     assert isinstance(outcome, Finished)
     assert case.ray.ran_on[-1] == case.ray.ran_on[-2]
-    asked = ["scheduling_strategy" in options for options in case.ray.asked]
+    asked = [hasattr(options.get("scheduling_strategy"), "hard") for options in case.ray.asked]
     assert asked == [False, False, True, False]
 
 
@@ -159,6 +164,95 @@ def test_twice_is_retried_and_three_times_is_given_up(
     assert error in outcome.error
     assert "\n" not in outcome.error
     assert case.said[-1].failed == 1
+
+
+@pytest.mark.parametrize(
+    ("what", "text"),
+    [
+        (
+            lambda worker: [write_header(Header(worker, 1.0, OLD, None), [])],
+            "a worker has cmdpax 0.0.1",
+        ),
+        (
+            lambda worker: [write_header(Header(worker, 1.0, made_here(), None), [b"x"])],
+            "damaged on its way",
+        ),
+        (
+            lambda worker: raised("cut", f"address of {worker}", ImportError("a\nno module x")),
+            "ImportError: no module x",
+        ),
+        (lambda worker: raised(f"\x1b[36mmemory\x1b[39m ran out on {worker}\nmore"), "memory ran"),
+    ],
+    ids=["version", "damage", "import", "memory"],
+)
+def test_where_it_failed_is_found_out(
+    make: Callable[..., Case], what: Callable[[str], list[bytes]], text: str
+) -> None:
+    """One of two workers always fails: nothing is given up."""
+    case = make()
+    reasons: list[str] = []
+    collect = case.driver._collect
+
+    def watched(*arguments: Any) -> Any:
+        found = collect(*arguments)
+        reasons.extend([found.text] if hasattr(found, "text") else [])
+        return found
+
+    case.driver._collect = watched  # type: ignore[method-assign]
+    case.ray.act = lambda worker, files: what(worker) if worker == "a" else files
+    outcomes = case.run()
+    assert all(isinstance(one, Finished) for one in outcomes)
+    assert "a" in case.ray.ran_on
+    assert all(text in reason for reason in reasons)
+    assert reasons
+
+
+OLD = made_here() | {"versions": {"cmdpax": "0.0.1"}}
+
+
+def raised(text: str, *more: Any) -> list[bytes]:
+    raise FakeError(text, *more)
+
+
+def test_what_is_in_flight_is_cancelled_when_nobody_wants_it(make: Callable[..., Case]) -> None:
+    case = make()
+    outcomes = case.driver.run(case.driver.cut(case.runs), lambda status: None)
+    next(outcomes)
+    assert case.ray.pending == 2
+    outcomes.close()
+    assert case.ray.pending == 0
+
+
+def test_nobody_is_there(make: Callable[..., Case], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cmdpax.experiments.cluster.driving._SECONDS_BETWEEN_LOOKS", 1e-9)
+    monkeypatch.setattr("cmdpax.experiments.cluster.driving._SECONDS_ALONE", 1e-9)
+    case = make(ray=FakeRay([]))
+    waits = 0
+
+    def wait(*arguments: Any, **options: Any) -> Any:
+        nonlocal waits
+        waits += 1
+        if waits == 10:
+            case.ray.workers.append("a")
+        return FakeRay.wait(case.ray, *arguments, **options)
+
+    monkeypatch.setattr(case.ray, "wait", wait)
+    with pytest.warns(CmdpaxWarning, match="has no workers; waiting until some join") as warned:
+        assert len(case.run()) == 4
+    assert len(warned) == 1
+
+
+def test_a_plan_says_that_its_trial_failed(
+    make: Callable[..., Case], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = make()
+    case.ray.act = failing(3, raising, trials=0)
+    cluster = case.driver._cluster
+    monkeypatch.setattr(
+        "cmdpax.experiments.cluster.connected", lambda address: contextlib.nullcontext(cluster)
+    )
+    with pytest.raises(ClusterError, match=r"a trial of regularized-primal-dual failed .* died"):
+        plan_on_cluster("auto", case.runs, case.work)
 
 
 def test_the_rest_goes_on(make: Callable[..., Case]) -> None:
@@ -204,7 +298,7 @@ def test_a_trial_that_fails_leaves_it_to_the_batches(make: Callable[..., Case]) 
 def test_accelerators_are_asked_for(
     make: Callable[..., Case], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Larger trials, larger batches, and no core is reserved for one of them."""
+    """Larger trials, larger batches, and on all cores of their process."""
     crews: list[Crew] = []
     case = make(ray=FakeRay(["a"], "GPU"), seeds=8)  # 32 runs: more than a trial on a core has
     monkeypatch.setattr(cutting, "_most_runs", lambda *taken: crews.append(taken[-1]) or 32)
@@ -220,7 +314,8 @@ def test_accelerators_are_asked_for(
     assert all(isinstance(one, Finished) for one in outcomes)
     assert all(options["num_gpus"] == 1 for options in case.ray.asked)
     assert not any("max_calls" in options for options in case.ray.asked)
-    assert not any("num_cpus" in options or "runtime_env" in options for options in case.ray.asked)
+    assert all(options["num_cpus"] == 1 for options in case.ray.asked)
+    assert not any("runtime_env" in options for options in case.ray.asked)
     assert trialled == [32, 32]
     assert crews == [Crew(1, "GPU")]
     assert str(case.said[0]).startswith("1 GPU worker, 0 of 1 batches done, 1 running")

@@ -136,6 +136,15 @@ WRONG: dict[str, tuple[Callable[[dict[str, Any]], dict[str, Any]], str]] = {
     "curves of others": (with_column("curves", run=polars.lit("0" * 16)), "curves are of other"),
     "other episodes": (with_column("curves", episode=polars.col("episode") + 1), "curves are of"),
     "fewer episodes": (with_rows("curves", lambda table: table.head(-1)), "curves are of other"),
+    "other step sizes": (
+        with_column("final", step_size=polars.col("step_size") * 2),
+        "other hyperparameters",
+    ),
+    "gaps": (with_column("final", capped=polars.lit(None, polars.Float64)), "final has gaps"),
+    "gaps in curves": (
+        with_column("curves", value=polars.lit(None, polars.Float64)),
+        "curves has gaps",
+    ),
     "weak regrets of two": (
         with_column("curves", weak_by_constraint=polars.concat_list("value", "value")),
         "weak_by_constraint are not those",
@@ -212,6 +221,7 @@ def test_headers() -> None:
         {"seconds": -1.0},
         {"seconds": float("nan")},
         {"seconds": "soon"},
+        {"seconds": 10**400},
         {"made": {}},
         {"made": {"versions": [], "device": "cpu"}},
         {"made": {"versions": None, "device": "cpu"}},

@@ -34,7 +34,9 @@ def sweep(
     from cmdpax.experiments.progress import shown
 
     if dry_run:
-        _print_estimate(experiments.estimate(specification, out, cluster), as_json)
+        with caught():
+            estimated = experiments.estimate(specification, out, cluster)
+        _print_estimate(estimated, as_json)
         return
     start = time.perf_counter()
     with caught(), resumable(out), shown(messages) as named:

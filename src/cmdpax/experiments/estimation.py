@@ -53,8 +53,8 @@ class Estimate(NamedTuple):
         batches: compiled batches.
         episodes: of all runs together.
         num_bytes: on disk, about.
-        seconds: about, on this machine or cluster, compilation included.
-        compile_seconds: of them, compilation.
+        seconds: about, on this machine or cluster; here with compilation.
+        compile_seconds: of them, compilation; of a cluster it is not known.
         workers: of a cluster, else None.
         cut: how a cluster's batches are cut.
     """

@@ -62,7 +62,7 @@ def final_rows(
         "cmdp_name": list(names),
         "algorithm": [run.algorithm for run in runs],
         "configuration": [run.configuration_name for run in runs],
-        **_chosen(runs),
+        **chosen_columns(runs),
         "num_episodes": np.full(len(runs), num_episodes),
         "strong_objective": accounts.strong.objective[:, -1],
         "strong_constraints": accounts.strong.maximum[:, -1],
@@ -80,7 +80,7 @@ def final_rows(
     return polars.DataFrame(columns)
 
 
-def _chosen(runs: Sequence[Run]) -> dict[str, Any]:
+def chosen_columns(runs: Sequence[Run]) -> dict[str, Any]:
     """The hyperparameters; a schedule initial·(k + offset)^-exponent has three columns."""
     described = [describe(run.configuration) for run in runs]
     columns: dict[str, Any] = {"seed": [entry["seed"] for entry in described]}

@@ -10,6 +10,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 
 _LINES = 100
 _SECONDS = 60.0
+_WIDE = 130  # columns, from which on there is room for a bar
 
 
 class Stand(NamedTuple):
@@ -34,19 +35,20 @@ def shown(console: Console | None = None) -> Iterator[Callable[[str], Reporter]]
     if not console.is_terminal:
         yield lambda name: _lines(console, name)
         return
+    wide = console.width >= _WIDE
     columns = (
         TextColumn("{task.description}"),
         TextColumn("{task.fields[batch]:<24}"),
-        BarColumn(),
+        *((BarColumn(),) if wide else ()),
         TextColumn("{task.fields[runs]}"),
         TextColumn("{task.fields[rate]}"),
         TextColumn("{task.fields[left]}"),
     )
     with Progress(*columns, console=console, transient=True) as display:
-        yield lambda name: _bar(display, name)
+        yield lambda name: _bar(display, name, wide)
 
 
-def _bar(display: Progress, name: str) -> Reporter:
+def _bar(display: Progress, name: str, wide: bool) -> Reporter:
     line = display.add_task(name, total=None, batch="compiling", runs="", rate="", left="")
     pace = _Pace()
 
@@ -55,8 +57,8 @@ def _bar(display: Progress, name: str) -> Reporter:
             line,
             completed=stand.episodes,
             total=stand.total_episodes,
-            batch=stand.cluster or stand.batch,
-            runs=f"{stand.runs} of {stand.total_runs} runs",
+            batch=(stand.cluster if wide else _short(stand.cluster)) or stand.batch,
+            runs=f"{stand.runs}/{stand.total_runs} runs",
             rate=pace.rate(stand),
             left=pace.left(stand),
         )
@@ -65,7 +67,7 @@ def _bar(display: Progress, name: str) -> Reporter:
 
 
 def _lines(console: Console, name: str) -> Reporter:
-    """A line whenever runs are done, and on disk: a hundred or so, or one a minute."""
+    """A line when runs are done, and on disk: a hundred or so, or one a minute if any are."""
     pace, told, when = _Pace(), -1, 0.0
 
     def report(stand: Stand) -> None:
@@ -79,14 +81,21 @@ def _lines(console: Console, name: str) -> Reporter:
         told, when = stand.runs, now
         text = f"{name}: {stand.runs} of {stand.total_runs} runs done, {pace.seconds:.1f} s"
         if stand.cluster:
-            text += f", {rate}, {pace.left(stand)}; {stand.cluster}"
+            left = f", {pace.left(stand)}" if stand.seconds_left is not None else ""
+            text += f", {rate}{left}; {stand.cluster}"
         console.print(text)
 
     return report
 
 
+def _short(cluster: str) -> str:
+    """2 CPU workers, 4/20 batches, 1 failed."""
+    parts = [part for part in cluster.split(", ") if not part.endswith(" running")]
+    return ", ".join(part.replace(" of ", "/").removesuffix(" done") for part in parts)
+
+
 class _Pace:
-    """How fast it goes, since the first report."""
+    """How fast it goes, from the start."""
 
     def __init__(self) -> None:
         self._start, self._first = time.perf_counter(), -1

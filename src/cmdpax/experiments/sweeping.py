@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 from typing import Any
 
 from cmdpax.errors import CmdpaxWarning, FileError, InfeasibleError, ParameterError, SweepError
-from cmdpax.experiments.cluster import Status, prepare, run_on_cluster
+from cmdpax.experiments.cluster import Status, prepare, require_answer, run_on_cluster
 from cmdpax.experiments.executing import Failed, Finished, Work, run_here
 from cmdpax.experiments.folder import DamagedError, Folder
 from cmdpax.experiments.progress import Reporter, Stand, shown
@@ -75,6 +75,8 @@ def sweep(
     solved = _described(models, known)  # before anything is written: one may be infeasible
     with folder.locked(), _reporting(progress) as report:
         missing = _missing(folder, runs)
+        if cluster is not None and missing:
+            require_answer(cluster)  # before anything is written
         described = _update(folder, wanted, models, solved, bool(missing))
         optima = {fingerprint: described[fingerprint]["optimum"] for fingerprint in models}
         ready, capped, failures = len(runs) - len(missing), 0, []
@@ -288,19 +290,21 @@ class _Telling:
         self._report, self._ready = report, ready
         self._total, self._episodes = len(runs), wanted.num_episodes
         self._status: Status | None = None
+        self._told = ready
 
     def running(self, batch: Batch, episodes: int) -> None:
         self._tell(episodes * len(batch.runs), batch.algorithm)
 
     def status(self, status: Status) -> None:
-        self._status = status
-        self._tell(0, "running")
+        """Of a cluster: what is done since the last one is told with it."""
+        self._status, told = status, self._told
+        self._told = self._ready
+        self._tell(0, "done" if self._ready > told else "running")
 
     def done(self, batch: Batch) -> None:
         self._ready += len(batch.runs)
-        if self._status is not None:
-            self._status = self._status.after_one_more()
-        self._tell(0, "done")
+        if self._status is None:
+            self._tell(0, "done")
 
     def _tell(self, episodes: int, text: str) -> None:
         done, total = self._ready * self._episodes + episodes, self._total * self._episodes

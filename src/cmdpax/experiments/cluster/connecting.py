@@ -15,7 +15,7 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from cmdpax.errors import ClusterError, CmdpaxWarning, MissingPackageError, ParameterError
 from cmdpax.experiments.cluster.scheduling import Crew
@@ -35,15 +35,28 @@ _SOON = {  # where somebody answers who is no head of ours, Ray would try for tw
     "RAY_NUM_REDIS_GET_RETRIES": "2",
     "RAY_gcs_rpc_server_connect_timeout_s": "3",
     "RAY_py_gcs_connect_timeout_s": "5",
+    "RAY_gcs_server_request_timeout_seconds": "20",
 }
 _ON_LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 """Ray replaces 127.0.0.1 by an address that other machines reach, unless it is told that there are
 none: by a name from other systems, but it is obeyed on all."""
 
 _QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
-_NONE_RUNS = "Could not find any running Ray instance"
 
 Value = TypeVar("Value")
+
+
+class Machine(NamedTuple):
+    """A machine of a cluster, and how many workers it has; a GPU needs a core to be one."""
+
+    name: str
+    address: str
+    cores: int
+    gpus: int
+
+    def has(self, kind: str) -> bool:
+        """Whether it has workers of a kind."""
+        return (self.gpus if kind == "GPU" else self.cores) > 0
 
 
 class Cluster:
@@ -55,17 +68,20 @@ class Cluster:
 
     def crew(self) -> Crew:
         """The workers that are there now: GPUs if there are any, else cores."""
-        resources = self.call(self.ray.cluster_resources)
-        if resources.get("GPU", 0) < 1:
-            return Crew(int(resources.get("CPU", 0)), "CPU")
-        several = any(count > 1 for count in self.machines("GPU").values())
-        return Crew(int(resources["GPU"]), "GPU", several)
+        found = self.machines()
+        if gpus := [machine.gpus for machine in found if machine.gpus > 0]:
+            return Crew(sum(gpus), "GPU", max(gpus) > 1)
+        return Crew(sum(machine.cores for machine in found), "CPU")
 
-    def machines(self, kind: str) -> dict[str, float]:
-        """How many workers of a kind each machine has that is there now, if any."""
-        alive = [node for node in self.call(self.ray.nodes) if node["Alive"]]
-        counts = {node["NodeID"]: node["Resources"].get(kind, 0.0) for node in alive}
-        return {name: count for name, count in counts.items() if count >= 1}
+    def machines(self) -> list["Machine"]:
+        """Those that are there now."""
+        found = []
+        for node in self.call(self.ray.nodes):
+            if node["Alive"]:
+                cores, gpus = (int(node["Resources"].get(kind, 0)) for kind in ("CPU", "GPU"))
+                address = node.get("NodeManagerAddress", "")
+                found.append(Machine(node["NodeID"], address, cores, min(cores, gpus)))
+        return found
 
     def call(self, function: Callable[..., Value], *arguments: Any, **options: Any) -> Value:
         """What a function of Ray returns or raises; ClusterError once the head is gone."""
@@ -107,7 +123,7 @@ def answers(address: str) -> bool:
     try:
         with socket.create_connection(_host_and_port(address), timeout=_SECONDS_TO_CONNECT):
             return True
-    except OSError:
+    except (OSError, UnicodeError):  # the latter of names that cannot be one
         return False
 
 
@@ -138,8 +154,8 @@ def connected(address: str) -> Iterator[Cluster]:
         if ray.is_initialized():  # by whoever called us: it stays theirs
             yield _theirs(ray, address)
             return
-        _connect(ray, address)
         try:
+            _connect(ray, address)
             yield Cluster(ray, address if ":" in address else _head(ray))
         finally:
             _disconnect(ray)
@@ -165,7 +181,7 @@ def _settings(address: str) -> dict[str, str]:
 
 def _host_and_port(address: str) -> tuple[str, int]:
     host, _, port = address.rpartition(":")
-    if not host or "/" in host or not port.isdecimal():
+    if not host or "/" in host or not port.isdecimal() or not 0 < int(port[:9]) < 2**16:
         raise ParameterError(
             f'cluster = "{address}" is neither "auto" nor an address such as 127.0.0.1:6379.'
         )
@@ -176,13 +192,18 @@ def _is_loopback(host: str) -> bool:
     return host in ("localhost", "::1") or host.startswith("127.")
 
 
+def _normal(address: str) -> tuple[str, int]:
+    host, port = _host_and_port(address)
+    return (_LOOPBACK if _is_loopback(host) else host), port
+
+
 def _head(ray: Any) -> str:
     return str(ray.get_runtime_context().gcs_address)
 
 
 def _theirs(ray: Any, address: str) -> Cluster:
     head = _head(ray)
-    if address not in (AUTO, head):
+    if address != AUTO and _normal(address) != _normal(head):
         raise ClusterError(
             f"this process is connected to the cluster at {head} already, not to {address}; use "
             'cluster="auto", or call ray.shutdown() first.'
@@ -190,17 +211,36 @@ def _theirs(ray: Any, address: str) -> Cluster:
     return Cluster(ray, head)
 
 
-def _connect(ray: Any, address: str) -> None:
+def require_answer(address: str) -> None:
+    """Raise if nobody listens at an address."""
     if address != AUTO and not answers(address):
         raise _no_cluster(address, "nobody answers; start one with `ray start --head`.")
+
+
+def _connect(ray: Any, address: str) -> None:
+    if address == AUTO:
+        found = _running_here(ray)
+        if found is None:
+            return _start(ray)
+        address = found
+    require_answer(address)
     said: list[str] = []
     try:
         with _kept_back(said):
             ray.init(address=address, **_QUIET)
-    except (ConnectionError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
-        if address == AUTO and _NONE_RUNS in str(error):
-            return _start(ray)
+    except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
         raise _no_cluster(address, _why(error, "".join(said))) from None
+
+
+def _running_here(ray: Any) -> str | None:
+    """The cluster that the environment names, or one on this machine that answers."""
+    if named := os.environ.get("RAY_ADDRESS"):
+        return named
+    try:
+        found = ray._private.services.get_ray_address_from_environment(AUTO, None)
+    except ConnectionError:
+        return None
+    return found if found and answers(found) else None  # a file may name one that was killed
 
 
 def _start(ray: Any) -> None:
@@ -209,7 +249,11 @@ def _start(ray: Any) -> None:
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", r"os\.fork\(\) was called")  # JAX: Ray execs at once
-            ray.init(_node_ip_address=_LOOPBACK, include_dashboard=False, **_QUIET)
+            own = {"address": "local", "include_dashboard": False}
+            ray.init(_node_ip_address=_LOOPBACK, **own, **_QUIET)
+    except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
+        text = " ".join(str(error).split()).rstrip(".")
+        raise ClusterError(f"a Ray cluster cannot be started here: {text}.") from None
     finally:
         os.umask(mask)
     if not _is_loopback(_host_and_port(_head(ray))[0]):  # it was imported before we could say so
@@ -224,8 +268,12 @@ def _start(ray: Any) -> None:
 @contextlib.contextmanager
 def _kept_back(said: list[str]) -> Iterator[None]:
     """What the process writes to standard error: Ray's own library explains itself there alone."""
-    before = os.dup(2)
     with tempfile.TemporaryFile() as file:
+        try:
+            before = os.dup(2)
+        except OSError:  # it is closed
+            yield
+            return
         os.dup2(file.fileno(), 2)
         try:
             yield
@@ -242,7 +290,12 @@ def _why(error: Exception, said: str) -> str:
             "it asks for another token; set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN or "
             "~/.ray/auth_token to that of the cluster."
         )
-    return f"{' '.join(str(error).split()).rstrip('.')}; is it the head of a Ray cluster?"
+    text = " ".join(f"{error} {error.__cause__ or ''}".split()).rstrip(".")
+    if "node info" in text:
+        return (
+            "this machine is not part of it; run `ray start --address=… --num-cpus=0` here first."
+        )
+    return f"{text}; is it the head of a Ray cluster?"
 
 
 def _no_cluster(address: str, reason: str) -> ClusterError:

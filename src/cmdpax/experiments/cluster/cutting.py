@@ -68,18 +68,21 @@ def cut(
     runs: Sequence[Run],
     models: Mapping[str, Model],
     wanted: Specification,
-    rates: Mapping[Kind, Rate],
+    rates: Mapping[Kind, Rate | None],
     crew: Crew,
 ) -> list[Piece]:
     """All runs in batches for these workers; a run that takes longer is a batch of its own.
 
-    Runs that a worker runs at once stay together, if they are not too many.
+    Runs that a worker runs at once stay together, if they are not too many. Where no rate is known,
+    batches are small.
     """
     pieces = []
     for kind, members in by_kind(runs, models).items():
-        each = rates[kind].seconds * wanted.num_episodes
+        rate = rates[kind]
+        each = 0.0 if rate is None else rate.seconds * wanted.num_episodes
         num_constraints = models[members[0].fingerprint].cmdp.num_constraints
         most = _most_runs(len(members), each, run_bytes(num_constraints, wanted), crew)
+        most = most if rate is not None else min(most, crew.together)
         at_once = make_batches(members, models, wanted, int(crew.kind == "GPU"))
         for part in _packed([batch.runs for batch in at_once], most):
             pieces.append(Piece(Batch(part[0].algorithm, part), each * len(part)))

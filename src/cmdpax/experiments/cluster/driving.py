@@ -3,10 +3,14 @@
 It computes nothing and workers write nothing: whatever is killed, what was committed stays.
 """
 
+import math
+import re
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from cmdpax.errors import CmdpaxWarning
 from cmdpax.experiments.cluster.connecting import Cluster
 from cmdpax.experiments.cluster.cutting import Piece, Rate, cut, trial_of, trials
 from cmdpax.experiments.cluster.messages import (
@@ -20,9 +24,10 @@ from cmdpax.experiments.cluster.messages import (
 from cmdpax.experiments.cluster.scheduling import Crew, Schedule, Ticket
 from cmdpax.experiments.cluster.working import measure_order, run_order
 from cmdpax.experiments.executing import Failed, Finished, Work, table_schemas
-from cmdpax.experiments.runs import Batch, Run
+from cmdpax.experiments.runs import Batch, Kind, Run
 
 _SECONDS_BETWEEN_LOOKS = 1.0
+_SECONDS_ALONE = 10.0
 _WORKER_ENVIRONMENT = {"env_vars": {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}}
 
 
@@ -34,7 +39,8 @@ class Status(NamedTuple):
     running: int
     failed: int
     batches: int
-    seconds_left: float
+    seconds_left: float | None
+    what: str = "batches"
 
     def __str__(self) -> str:
         """3 CPU workers, 4 of 20 batches done, 6 running, 1 failed."""
@@ -42,13 +48,8 @@ class Status(NamedTuple):
         failed = f", {self.failed} failed" if self.failed else ""
         return (
             f"{self.crew.size} {self.crew.kind} worker{several}, {self.done} of {self.batches} "
-            f"batches done, {self.running} running{failed}"
+            f"{self.what} done, {self.running} running{failed}"
         )
-
-    def after_one_more(self) -> "Status":
-        """Once a batch that came back is on disk."""
-        left = self.seconds_left if self.running > 1 else 0.0
-        return self._replace(done=self.done + 1, running=self.running - 1, seconds_left=left)
 
 
 Say = Callable[[Status], None]
@@ -65,8 +66,10 @@ class Driver:
         self._models = {name: cluster.call(self._ray.put, file) for name, file in files.items()}
         self._schemas: dict[str, Any] = {}
         self._crew, self._asked = cluster.crew(), time.monotonic()
+        self._lonely_since: float | None = None
+        self.failed_trials: list[Failed] = []
 
-    def cut(self, runs: Sequence[Run]) -> list[Piece]:
+    def cut(self, runs: Sequence[Run], say: Say = lambda status: None) -> list[Piece]:
         """Measure every kind of run on the workers, and cut all runs into batches."""
         wanted, models = self._work.wanted, self._work.models
         kinds = trials(runs, models, self._crew.together)
@@ -75,10 +78,13 @@ class Driver:
             self._work._replace(wanted=trial_of(wanted)),
             self._tasks(measure_order),
             lambda batch, files: Rate(*read_rate(files)),
+            "trials",
         )
-        rates = dict.fromkeys(kinds, Rate(0.0, 0.0))
-        for place, found in self._answers(trial, lambda status: None):
-            if not isinstance(found, Failed):  # else its batches will say what is wrong
+        rates: dict[Kind, Rate | None] = dict.fromkeys(kinds)
+        for place, found in self._answers(trial, say):
+            if isinstance(found, Failed):  # its batches will say what is wrong, too
+                self.failed_trials.append(found)
+            else:
                 rates[list(kinds)[place]] = found.content
         return cut(runs, models, wanted, rates, self._look())
 
@@ -107,28 +113,50 @@ class Driver:
         pieces = errand.pieces
         schedule = Schedule([piece.seconds for piece in pieces])
         flying: _Flying = {}
-        while schedule.unfinished:
-            self._fill(errand, schedule, flying)
-            say(self._status(schedule, len(pieces)))
-            arrived = self._arrived(list(flying))
-            while arrived and arrived[-1] in flying:
-                place = flying.pop(arrived[-1]).place
-                found = self._collect(arrived.pop(), pieces[place].batch, errand)  # nobody keeps it
-                if not isinstance(found, _Failure):
-                    schedule.finish(place, found.seconds)
-                    yield place, found
-                elif not schedule.fail(place, found.worker):
-                    attempts = schedule.attempts(place)
-                    yield place, Failed(pieces[place].batch, found.text, attempts)
-                del found
-                self._fill(errand, schedule, flying)  # who is free does not wait for the others
-        say(self._status(schedule, len(pieces)))
+        try:
+            while schedule.unfinished:
+                self._fill(errand, schedule, flying)
+                say(self._status(schedule, errand))
+                arrived = self._arrived(list(flying))
+                while arrived:
+                    place = flying.pop(arrived[-1]).place
+                    found = self._collect(arrived.pop(), pieces[place].batch, errand)  # then freed
+                    if not isinstance(found, _Failure):
+                        schedule.finish(place, found.seconds)
+                        yield place, found
+                    elif not schedule.fail(place, found.workers):
+                        attempts = schedule.attempts(place)
+                        yield place, Failed(pieces[place].batch, found.text, attempts)
+                    del found
+                    self._fill(errand, schedule, flying)  # who is free does not wait for others
+                    say(self._status(schedule, errand))
+        except (GeneratorExit, KeyboardInterrupt):
+            for reference in flying:
+                self._cluster.call(self._ray.cancel, reference)
+            raise
 
     def _look(self) -> Crew:
         """The workers, as they were a moment ago."""
         if time.monotonic() - self._asked >= _SECONDS_BETWEEN_LOOKS:
-            self._crew, self._asked = self._cluster.crew(), time.monotonic()
+            crew, self._asked = self._cluster.crew(), time.monotonic()
+            self._crew = crew if crew.size else Crew(0, self._crew.kind)
+            self._wait_for_workers()
         return self._crew
+
+    def _wait_for_workers(self) -> None:
+        """Say so, once, if there are none for a while."""
+        if self._crew.size:
+            self._lonely_since = None
+            return
+        if self._lonely_since is None:
+            self._lonely_since = self._asked
+        elif self._asked - self._lonely_since >= _SECONDS_ALONE:
+            self._lonely_since = math.inf
+            warnings.warn(
+                f"the cluster at {self._cluster.address} has no workers; waiting until some join.",
+                CmdpaxWarning,
+                stacklevel=2,
+            )
 
     def _fill(self, errand: "_Errand", schedule: Schedule, flying: "_Flying") -> None:
         before, crew = self._crew, self._look()
@@ -141,13 +169,18 @@ class Driver:
     def _recall(self, crew: Crew, schedule: Schedule, flying: "_Flying") -> None:
         """Take back what waits for workers that are gone: Ray would wait for ever."""
         picky = any(flight.avoid for flight in flying.values())
-        machines = set(self._cluster.machines(crew.kind)) if picky else set()
+        machines = self._machines(crew) if picky else set()
+        ready = self._ready(list(flying))
         for reference, flight in list(flying.items()):
             in_vain = flight.avoid and not machines - set(flight.avoid)
-            if in_vain or (flight.kind, crew.kind) == ("GPU", "CPU"):
+            without = (flight.kind, crew.kind) == ("GPU", "CPU")
+            if (in_vain or without) and reference not in ready:
                 self._cluster.call(self._ray.cancel, reference)
                 schedule.withdraw(flight.place)
                 del flying[reference]
+
+    def _machines(self, crew: Crew) -> set[str]:
+        return {machine.name for machine in self._cluster.machines() if machine.has(crew.kind)}
 
     def _arrived(self, flying: list[Any]) -> list[Any]:
         """The answers that are there; waits for one, but not for long."""
@@ -156,24 +189,37 @@ class Driver:
         if not arrived:
             self._cluster.require()
             return []
-        more = self._cluster.call(wait, rest, num_returns=len(rest), timeout=0)[0] if rest else []
-        return [*arrived, *more]
+        return [*arrived, *self._ready(rest)]
 
-    def _status(self, schedule: Schedule, total: int) -> Status:
+    def _ready(self, flying: list[Any]) -> list[Any]:
+        """Those of which the answer is there."""
+        if not flying:
+            return []
+        options = {"num_returns": len(flying), "timeout": 0}
+        ready: list[Any] = self._cluster.call(self._ray.wait, flying, **options)[0]
+        return ready
+
+    def _status(self, schedule: Schedule, errand: "_Errand") -> Status:
         left = schedule.seconds_left / max(self._crew.size, 1)
-        done, failed = schedule.num_done, schedule.num_given_up
-        return Status(self._crew, done, schedule.num_running, failed, total, left)
+        return Status(
+            self._crew,
+            schedule.num_done,
+            schedule.num_running,
+            schedule.num_given_up,
+            len(errand.pieces),
+            left if errand.what == "batches" and self._crew.size else None,
+            errand.what,
+        )
 
     def _submit(self, ticket: Ticket, errand: "_Errand", crew: Crew) -> "tuple[Any, _Flight]":
         """One task; it asks for a core or an accelerator, where it did not fail before."""
-        asks: dict[str, Any] = {"max_retries": 0, f"num_{crew.kind.lower()}s": 1}
-        if crew.kind == "CPU":
-            asks["runtime_env"] = _WORKER_ENVIRONMENT
+        asks: dict[str, Any] = {"max_retries": 0, "num_cpus": 1}
+        asks |= {"num_gpus": 1} if crew.kind == "GPU" else {"runtime_env": _WORKER_ENVIRONMENT}
         avoid = ticket.avoid
-        if avoid and set(self._cluster.machines(crew.kind)) <= set(avoid):
+        if avoid and self._machines(crew) <= set(avoid):
             avoid = ()  # there is nobody else
-        if avoid:
-            asks["scheduling_strategy"] = _elsewhere(avoid)
+        if ticket.attempt > 1:  # if it is not known where it failed, elsewhere is likely
+            asks["scheduling_strategy"] = _elsewhere(avoid) if avoid else "SPREAD"
         batch = errand.pieces[ticket.place].batch
         used = dict.fromkeys(run.fingerprint for run in batch.runs)
         references = [self._models[fingerprint] for fingerprint in used]
@@ -189,16 +235,37 @@ class Driver:
             files = self._cluster.call(self._ray.get, reference)
         except self._ray.exceptions.RayError as error:
             self._cluster.require()
-            text = str(error).strip().splitlines()
-            return _Failure(f"{type(error).__name__}: {text[0] if text else ''}", None)
-        worker = None
+            return _Failure(_reason(error), self._where(error))
+        worker: tuple[str, ...] = ()
         try:
-            worker, seconds, made, failure = read_header(files)
-            if failure is not None:
-                return _Failure(failure, worker)
-            return _Answer(errand.read(batch, files[1:]), seconds, made)
+            header = read_header(files)
+            worker = (header.worker,)
+            if header.error is not None:
+                return _Failure(header.error, worker)
+            return _Answer(errand.read(batch, files[1:]), header.seconds, header.made)
         except AnswerError as error:
-            return _Failure(str(error), worker)
+            return _Failure(str(error), worker or error.workers)
+
+    def _where(self, error: Any) -> tuple[str, ...]:
+        """The machines at which a task may have failed that could not say so itself."""
+        machines = self._cluster.machines()
+        named = [machine.name for machine in machines if machine.name in str(error)]
+        near = [machine.name for machine in machines if machine.address == _address(error)]
+        return tuple(named or near)
+
+
+def _address(error: Any) -> str | None:
+    """Ray knows it of tasks that raised, not of those whose process died."""
+    return getattr(error, "ip", None)
+
+
+def _reason(error: Any) -> str:
+    """In one line; Ray colours its own, and hides the cause in it."""
+    cause = getattr(error, "cause", None)
+    told = cause if isinstance(cause, BaseException) else error
+    lines = [line.strip() for line in str(told).splitlines() if line.strip()]
+    text = re.sub(r"\x1b\[[0-9;]*m", "", lines[-1 if told is cause else 0] if lines else "")
+    return f"{type(told).__name__}: {text}"
 
 
 def _elsewhere(avoid: Sequence[str]) -> Any:
@@ -238,6 +305,7 @@ class _Errand(NamedTuple):
     work: Work
     tasks: _Tasks
     read: Callable[[Batch, Sequence[bytes]], Any]
+    what: str = "batches"
 
 
 class _Answer(NamedTuple):
@@ -249,7 +317,7 @@ class _Answer(NamedTuple):
 
 
 class _Failure(NamedTuple):
-    """Why an attempt failed, and on which worker, if that is known."""
+    """Why an attempt failed, and on which of some workers, if that is known."""
 
     text: str
-    worker: str | None
+    workers: tuple[str, ...]

@@ -18,6 +18,7 @@ import numpy as np
 from cmdpax.errors import CmdpaxError, FileError
 from cmdpax.experiments.executing import Work
 from cmdpax.experiments.folder import TABLES, as_parquet
+from cmdpax.experiments.measures import chosen_columns
 from cmdpax.experiments.runs import Batch, Model, Run
 from cmdpax.experiments.specification import read_specification
 from cmdpax.files import load, save
@@ -35,7 +36,16 @@ _WHO = ("run", "cmdp", "cmdp_name", "algorithm", "configuration", "seed", "num_e
 
 
 class AnswerError(CmdpaxError):
-    """A worker's answer is not what was asked for."""
+    """A worker's answer is not what was asked for.
+
+    Attributes:
+        workers: whose it is, if that is known.
+    """
+
+    def __init__(self, message: str, *workers: str) -> None:
+        """With the sentence."""
+        super().__init__(message)
+        self.workers = workers
 
 
 # ------------------------------------------------------------------------------------------- orders
@@ -148,15 +158,16 @@ def read_header(files: Any) -> Header:
         error = None if content["error"] is None else str(content["error"])
         seconds = _seconds(content["seconds"])
         header = Header(str(content["worker"]), seconds, _made(content["made"]), error)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
         raise AnswerError("an answer has no header.") from None
     if checksums != _checksums(files[1:]):
-        raise AnswerError("an answer was damaged on its way.")
+        raise AnswerError("an answer was damaged on its way.", header.worker)
     theirs = header.made["versions"].get("cmdpax")
     if theirs != __version__:
         raise AnswerError(
             f"a worker has cmdpax {theirs}, the driver {__version__}; install the same version on "
-            "all machines."
+            "all machines.",
+            header.worker,
         )
     return header
 
@@ -189,7 +200,7 @@ def read_rate(files: Sequence[bytes]) -> tuple[float, float]:
     try:
         (file,) = files
         seconds, compile_seconds = (_seconds(number) for number in json.loads(file))
-    except (ValueError, TypeError, RecursionError):
+    except (ValueError, TypeError, RecursionError, OverflowError):
         raise AnswerError("a trial's answer is not two numbers of seconds.") from None
     return seconds, compile_seconds
 
@@ -234,7 +245,14 @@ def read_answer(
     return tables
 
 
+def _check_numbers(name: str, table: "polars.DataFrame") -> None:
+    if any(column.null_count() for column in table):
+        raise AnswerError(f"an answer's table {name} has gaps.")
+
+
 def _check_final(batch: Batch, work: Work, final: "polars.DataFrame") -> None:
+    import polars
+
     expected = [
         (
             run.identity,
@@ -249,9 +267,14 @@ def _check_final(batch: Batch, work: Work, final: "polars.DataFrame") -> None:
     ]
     if final.select(_WHO).rows() != expected:
         raise AnswerError("an answer is of other runs than those that were asked for.")
+    chosen = polars.DataFrame(chosen_columns(batch.runs))
+    if not final.select(chosen.columns).equals(chosen):
+        raise AnswerError("an answer is of other hyperparameters than those that were asked for.")
+    _check_numbers("final", final.drop(chosen.columns))
 
 
 def _check_curves(batch: Batch, work: Work, curves: "polars.DataFrame") -> None:
+    _check_numbers("curves", curves)
     recorded = work.wanted.recorded()
     identities = np.repeat([run.identity for run in batch.runs], len(recorded))
     episodes = np.tile(recorded, len(batch.runs))

@@ -100,15 +100,14 @@ class Schedule:
             self._expected += self._seconds[place]
             self._took += seconds
 
-    def fail(self, place: int, worker: str | None) -> bool:
-        """It failed, on a worker if that is known; whether it is tried again."""
+    def fail(self, place: int, workers: Sequence[str] = ()) -> bool:
+        """It failed, on one of these workers if that is known; whether it is tried again."""
         self._running.remove(place)
         if self._attempts[place] >= MOST_ATTEMPTS:
             self.num_given_up += 1
             self._left -= self._seconds[place]
             return False
-        if worker is not None:
-            self._avoid[place] = (*self._avoid.get(place, ()), worker)
+        self._avoid[place] = tuple(dict.fromkeys((*self._avoid.get(place, ()), *workers)))
         heapq.heappush(self._waiting, (-self._seconds[place], place))
         return True
 

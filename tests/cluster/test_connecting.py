@@ -2,9 +2,11 @@
 
 import importlib.util
 import os
+import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -77,11 +79,37 @@ def test_auto_takes_the_cluster_that_runs(
     assert other.end() == 1
     assert other.said.count("\n") == 1
     assert f"at {own_cluster.address}: it asks for another token; set RAY_AUTH_MODE" in other.said
+    wrong = {"RAY_AUTH_TOKEN": "x" * 32}
+    begun = time.monotonic()
+    found = drive(toml, tmp_path / "other", "auto", None, wrong)
+    assert found.end() == 1
+    assert f"at {own_cluster.address}: it asks for another token" in found.said
+    assert time.monotonic() - begun < 20
+
+
+def test_the_driver_ends_when_it_is_told_to(
+    own_cluster: RayCluster, drive: Drive, tmp_path: Path
+) -> None:
+    own_cluster.only("a")
+    own_cluster.faults.order(seconds=100)
+    toml = write_specification(tmp_path / "spec.toml", [0.1])
+    driver = drive(toml, tmp_path / "out", own_cluster.address)
+    wait_until(lambda: own_cluster.faults.happened("began"), "a batch")
+    os.kill(driver.session, signal.SIGTERM)
+    assert driver.end(30) == 143
+    assert driver.said == ""
 
 
 IN_A_PROCESS_OF_ITS_OWN = """
-import sys, ray, cmdpax
+import signal, sys, ray, cmdpax
 address, specification, out = sys.argv[1:]
+cmdpax.sweep({"num_episodes": 2, "seeds": 1, "cmdps": [{"environment": "bandit"}],
+    "algorithms": [{"name": "vanilla-dual"}]}, out + "-first", cluster=address)
+assert not ray.is_initialized()
+assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+from ray._private import ray_constants
+assert ray_constants.ENABLE_RAY_CLUSTER and ray_constants.NUM_REDIS_GET_RETRIES == 20
+ray_constants.ENABLE_RAY_CLUSTER = False  # as the environment would have said
 ray.init(address=address, log_to_driver=False, logging_level=50)
 try:
     cmdpax.sweep(specification, out, cluster="203.0.113.1:1")
@@ -96,7 +124,7 @@ def test_a_connection_of_the_caller_stays_theirs(own_cluster: RayCluster, tmp_pa
     own_cluster.only("a")
     own_cluster.faults.order()
     toml = write_specification(tmp_path / "spec.toml", [0.1])
-    environment = os.environ | own_cluster.environment | connecting._ON_LOOPBACK
+    environment = os.environ | own_cluster.environment
     done = subprocess.run(
         [sys.executable, "-c", IN_A_PROCESS_OF_ITS_OWN, own_cluster.address, toml, tmp_path / "o"],
         env=environment,
@@ -118,10 +146,21 @@ def test_nobody_answers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "address",
-    ["", "head", "ray://10.0.0.1:10001", ":6379", "head:", "a:b", "a:0", "a:65536", f"a:{10**30}"],
+    [
+        "",
+        "head",
+        "ray://10.0.0.1:10001",
+        ":6379",
+        "head:",
+        "a:b",
+        "a:0",
+        5,
+        "a:65536",
+        f"a:{10**30}",
+    ],
 )
 def test_what_is_no_address_is_refused_before_anything_is_written(
-    address: str, tmp_path: Path
+    address: Any, tmp_path: Path
 ) -> None:
     with pytest.raises(cmdpax.ParameterError, match='is neither "auto" nor an address such as'):
         cmdpax.sweep(specification(), tmp_path / "out", cluster=address)

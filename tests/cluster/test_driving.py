@@ -73,7 +73,7 @@ def test_all_batches_come_back_with_the_numbers_of_this_process(make: Callable[.
     assert case.said[-1] == Status(Crew(2, "CPU"), 4, 0, 0, 4, 0.0)
     counts = [status.done for status in case.said]
     assert counts == sorted(counts)
-    assert all(status.running > 0 for status in case.said[:-1])
+    assert {status.batches for status in case.said} == {4}
 
 
 def failing(times: int, what: Callable[[], list[bytes]], trials: int = 1) -> Any:
@@ -381,9 +381,9 @@ def test_nobody_waits_for_the_last_accelerator_when_it_is_gone(
         ((Crew(1, "CPU"), 0, 1, 0, 1, 0.0), "1 CPU worker, 0 of 1 batches done, 1 running"),
         (
             (Crew(3, "GPU"), 4, 6, 1, 20, 0.0),
-            "3 GPU workers, 4 of 20 batches done, 6 running, 1 failed",
+            "3 GPU workers, 4 of 20 batches done, 3 running, 1 failed",
         ),
-        ((Crew(0, "CPU"), 0, 2, 0, 9, 0.0), "0 CPU workers, 0 of 9 batches done, 2 running"),
+        ((Crew(0, "CPU"), 0, 2, 0, 9, None), "0 CPU workers, 0 of 9 batches done, 0 running"),
     ],
 )
 def test_what_is_said(status: Any, text: str) -> None:

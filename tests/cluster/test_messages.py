@@ -54,6 +54,9 @@ ORDERS: dict[str, dict[str, Any]] = {
             {"name": "vanilla-dual", "optimism": ["theory", {"scale": 0.3, "rewards": "known"}]}
         ]
     },
+    "an algorithm that workers do not have": {
+        "algorithms": [{"name": "vanilla-dual"}, {"name": "cluster_learners:troubled"}]
+    },
     "options": {
         "observations": "bernoulli",
         "precision": "single",
@@ -73,7 +76,9 @@ def test_an_order_arrives_as_it_was_sent(name: str) -> None:
         found, found_batch = read_order(order, files_of(work))
         assert found_batch == batch
         assert found_batch.name == batch.name
-        assert found.wanted == work.wanted
+        own = [grids for grids in work.wanted.algorithms if grids.name == batch.algorithm]
+        assert list(found.wanted.algorithms) == own
+        assert found.wanted.model_copy(update={"algorithms": work.wanted.algorithms}) == work.wanted
         used = {run.fingerprint for run in batch.runs}
         assert found.optima == {fingerprint: work.optima[fingerprint] for fingerprint in used}
         assert set(found.models) == used

@@ -49,7 +49,7 @@ def shown(console: Console | None = None) -> Iterator[Callable[[str], Reporter]]
 
 
 def _bar(display: Progress, name: str, wide: bool) -> Reporter:
-    line = display.add_task(name, total=None, batch="compiling", runs="", rate="", left="")
+    line = display.add_task(name, total=None, batch="starting", runs="", rate="", left="")
     pace = _Pace()
 
     def report(stand: Stand) -> None:

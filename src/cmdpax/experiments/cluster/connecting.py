@@ -10,11 +10,13 @@ import contextlib
 import importlib.util
 import logging
 import os
+import signal
 import socket
 import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from cmdpax.errors import ClusterError, CmdpaxWarning, MissingPackageError, ParameterError
@@ -31,12 +33,12 @@ _SETTINGS = {
     "RAY_gcs_rpc_server_reconnect_timeout_s": "86400",  # then it ends the process of the user
 }
 
-_SOON = {  # where somebody answers who is no head of ours, Ray would try for two minutes
-    "RAY_NUM_REDIS_GET_RETRIES": "2",
+_SOON = {  # where somebody answers who is no head of ours, Ray would try for minutes
     "RAY_gcs_rpc_server_connect_timeout_s": "3",
     "RAY_py_gcs_connect_timeout_s": "5",
     "RAY_gcs_server_request_timeout_seconds": "20",
 }
+_FEW_TRIES = {"NUM_REDIS_GET_RETRIES": 2}
 _ON_LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 """Ray replaces 127.0.0.1 by an address that other machines reach, unless it is told that there are
 none: by a name from other systems, but it is obeyed on all."""
@@ -128,13 +130,13 @@ def answers(address: str) -> bool:
 
 
 def prepare(address: str) -> None:
-    """Refuse what cannot be an address, and a cluster without Ray, before anything is done.
+    """Refuse what cannot be an address, and a machine without Ray, before anything is done.
 
     A driver computes next to nothing: on a machine with a GPU it must not take its memory, which
     JAX would at the first touch.
     """
     if address != AUTO:
-        _host_and_port(address)
+        _host_and_port(str(address))
     if importlib.util.find_spec("ray") is None:
         raise MissingPackageError(
             "a cluster needs the package ray; run `pip install 'cmdpax[ray]'`."
@@ -154,11 +156,43 @@ def connected(address: str) -> Iterator[Cluster]:
         if ray.is_initialized():  # by whoever called us: it stays theirs
             yield _theirs(ray, address)
             return
+        handler = signal.getsignal(signal.SIGTERM)
         try:
-            _connect(ray, address)
+            with _constants(ray, _on_loopback(address)):
+                _connect(ray, address)
+            _leave_when_told(handler)
             yield Cluster(ray, address if ":" in address else _head(ray))
         finally:
             _disconnect(ray)
+            _handle(handler)
+
+
+def _leave_when_told(before: Any) -> None:
+    """Ray would end the process at SIGTERM with a dump; now it ends as at any exit."""
+
+    def leave(*_: Any) -> None:
+        raise SystemExit(128 + signal.SIGTERM)
+
+    _handle(before if callable(before) else leave)
+
+
+def _handle(handler: Any) -> None:
+    if threading.current_thread() is threading.main_thread() and handler is not None:
+        signal.signal(signal.SIGTERM, handler)
+
+
+@contextlib.contextmanager
+def _constants(ray: Any, values: dict[str, Any]) -> Iterator[None]:
+    """What Ray read in the environment, if it was imported before it was there; then as it was."""
+    module = ray._private.ray_constants
+    before = {name: getattr(module, name) for name in values if hasattr(module, name)}
+    for name in before:
+        setattr(module, name, values[name])
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(module, name, value)
 
 
 @contextlib.contextmanager
@@ -174,9 +208,18 @@ def _environment(settings: dict[str, str]) -> Iterator[None]:
 
 
 def _settings(address: str) -> dict[str, str]:
-    if address == AUTO:
-        return _SETTINGS | _ON_LOOPBACK
-    return _SETTINGS | _SOON | (_ON_LOOPBACK if _is_loopback(_host_and_port(address)[0]) else {})
+    own = _ON_LOOPBACK if _on_loopback(address) else {}
+    token = Path.home() / ".ray" / "auth_token"
+    if token.exists() or {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"} & set(os.environ):
+        own = own | {"RAY_AUTH_MODE": "token"}  # a token is there to be used
+    return _SETTINGS | own | (_SOON if address != AUTO else {})
+
+
+def _on_loopback(address: str) -> dict[str, Any]:
+    """The constant of Ray that says so, where it is so."""
+    if address == AUTO or _is_loopback(_host_and_port(address)[0]):
+        return {"ENABLE_RAY_CLUSTER": False}
+    return {}
 
 
 def _host_and_port(address: str) -> tuple[str, int]:
@@ -226,7 +269,7 @@ def _connect(ray: Any, address: str) -> None:
     require_answer(address)
     said: list[str] = []
     try:
-        with _kept_back(said):
+        with _kept_back(said), _environment(_SOON), _constants(ray, _FEW_TRIES):
             ray.init(address=address, **_QUIET)
     except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
         raise _no_cluster(address, _why(error, "".join(said))) from None
@@ -235,7 +278,7 @@ def _connect(ray: Any, address: str) -> None:
 def _running_here(ray: Any) -> str | None:
     """The cluster that the environment names, or one on this machine that answers."""
     if named := os.environ.get("RAY_ADDRESS"):
-        return named
+        return None if named == "local" else named
     try:
         found = ray._private.services.get_ray_address_from_environment(AUTO, None)
     except ConnectionError:
@@ -256,10 +299,10 @@ def _start(ray: Any) -> None:
         raise ClusterError(f"a Ray cluster cannot be started here: {text}.") from None
     finally:
         os.umask(mask)
-    if not _is_loopback(_host_and_port(_head(ray))[0]):  # it was imported before we could say so
+    if not _is_loopback(_host_and_port(_head(ray))[0]):
         warnings.warn(
-            f"Ray's ports are open to the network at {_head(ray)}, since ray was imported before "
-            f"the sweep; set {'='.join(*_ON_LOOPBACK.items())} in the environment to close them.",
+            f"Ray's ports are open to the network at {_head(ray)}; set "
+            f"{'='.join(*_ON_LOOPBACK.items())} in the environment to close them.",
             CmdpaxWarning,
             stacklevel=2,
         )
@@ -288,7 +331,7 @@ def _why(error: Exception, said: str) -> str:
     if "AuthToken" in said or "authenticat" in str(error).lower():
         return (
             "it asks for another token; set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN or "
-            "~/.ray/auth_token to that of the cluster."
+            "~/.ray/auth_token to that of the cluster, or RAY_ADDRESS=local to have auto start one."
         )
     text = " ".join(f"{error} {error.__cause__ or ''}".split()).rstrip(".")
     if "node info" in text:

@@ -46,9 +46,10 @@ class Status(NamedTuple):
         """3 CPU workers, 4 of 20 batches done, 6 running, 1 failed."""
         several = "s" if self.crew.size != 1 else ""
         failed = f", {self.failed} failed" if self.failed else ""
+        running = min(self.running, self.crew.size)  # the others wait
         return (
             f"{self.crew.size} {self.crew.kind} worker{several}, {self.done} of {self.batches} "
-            f"{self.what} done, {self.running} running{failed}"
+            f"{self.what} done, {running} running{failed}"
         )
 
 
@@ -128,8 +129,8 @@ class Driver:
                         attempts = schedule.attempts(place)
                         yield place, Failed(pieces[place].batch, found.text, attempts)
                     del found
-                    self._fill(errand, schedule, flying)  # who is free does not wait for others
                     say(self._status(schedule, errand))
+                    self._fill(errand, schedule, flying)  # who is free does not wait for others
         except (GeneratorExit, KeyboardInterrupt):
             for reference in flying:
                 self._cluster.call(self._ray.cancel, reference)

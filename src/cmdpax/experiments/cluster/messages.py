@@ -66,11 +66,18 @@ def write_order(work: Work, batch: Batch) -> bytes:
     content = {
         "algorithm": batch.algorithm,
         "runs": runs,
-        "specification": work.wanted.model_dump(mode="json"),
+        "specification": _specification(work, batch.algorithm),
         "optima": {fingerprint: work.optima[fingerprint] for fingerprint in used},
         "names": {fingerprint: work.models[fingerprint].name for fingerprint in used},
     }
     return json.dumps(content, allow_nan=False).encode()
+
+
+def _specification(work: Work, algorithm: str) -> dict[str, Any]:
+    """What concerns a batch: a module of other algorithms need not be on its worker."""
+    content = work.wanted.model_dump(mode="json")
+    own = [entry for entry in content["algorithms"] if entry["name"] == algorithm]
+    return content | {"algorithms": own}
 
 
 def write_model(cmdp: CMDP) -> bytes:

@@ -215,7 +215,7 @@ def of_ray(address: str, flying: int = 2000) -> dict[str, float]:
         submit = [
             clocked(lambda: started.append(call(sleep.remote, 600, order))) for _ in range(flying)
         ]
-        wait = [clocked(call, ray.wait, started, timeout=0) for _ in range(20)]
+        wait = [clocked(call, ray.wait, started, timeout=0, fetch_local=False) for _ in range(20)]
         ask = [clocked(found.crew) for _ in range(20)]
     names = (
         f"get an answer of {ANSWER_BYTES / 2**20:.1f} MiB",

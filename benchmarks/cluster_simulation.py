@@ -184,7 +184,6 @@ def simulate(num_workers: int, num_batches: int, costs: Costs, seed: int, life: 
     waiting: list[int] = []
 
     def fill(now: float) -> float:
-        """Send what there is room for; the time afterwards."""
         nonlocal last_sent, busy_then
         while (ticket := schedule.start(crowd.alive)) is not None:
             now += costs.submit
@@ -202,8 +201,7 @@ def simulate(num_workers: int, num_batches: int, costs: Costs, seed: int, life: 
         crowd.until(now)
         for _ in range(len(crowd.arrived)):
             waiting.append(len(crowd.arrived))
-            _, place, well = crowd.arrived.popleft()
-            before = now
+            (_, place, well), before = crowd.arrived.popleft(), now
             if well:
                 now += costs.collect + costs.commit
                 schedule.finish(place, real[place])
@@ -213,10 +211,10 @@ def simulate(num_workers: int, num_batches: int, costs: Costs, seed: int, life: 
             now = fill(now)
             worked += now - before
     held = flying * costs.order + crowd.most_arrived * costs.answer
-    used, steady = crowd.busy / now, busy_then / max(last_sent, 1e-9)
-    shares = (used / num_workers, steady / num_workers, worked / now)
+    shares = (crowd.busy / now, busy_then / max(last_sent, 1e-9))
+    shares = tuple(share / num_workers for share in shares)
     numbers = (float(np.median(waiting)), crowd.most_arrived, retried, schedule.num_given_up, held)
-    return Outcome(now / 3600, *shares, *numbers)
+    return Outcome(now / 3600, *shares, worked / now, *numbers)
 
 
 def simulated(options: argparse.Namespace) -> None:

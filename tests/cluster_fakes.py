@@ -1,5 +1,6 @@
 """Ray without processes, for what a real cluster does too rarely, too slowly or never."""
 
+import dataclasses
 import itertools
 import weakref
 from collections.abc import Callable, Sequence
@@ -9,6 +10,9 @@ import pytest
 
 from cmdpax.experiments.cluster import working
 from cmdpax.experiments.cluster.connecting import Cluster
+from cmdpax.experiments.cluster.driving import Driver, Status
+from cmdpax.experiments.executing import Failed, Finished, Work
+from cmdpax.experiments.runs import Run
 
 Act = Callable[[str, list[bytes]], list[bytes]]
 """What a worker does to an answer before it sends it; may raise."""
@@ -118,9 +122,10 @@ class FakeRay:
         return reference
 
     def wait(
-        self, references: list[Reference], num_returns: int = 1, timeout: float = 0.0
+        self, references: list[Reference], num_returns: int, timeout: float, fetch_local: bool
     ) -> tuple[list[Reference], list[Reference]]:
         """Every worker runs one task; those that are done, and the others."""
+        assert not fetch_local, "answers would pile up where the driver is"
         if timeout > 0:
             for _ in self.workers:
                 self._run_next()
@@ -165,3 +170,18 @@ class FakeRay:
             self.workers[(first + step) % len(self.workers)] for step in range(len(self.workers))
         ]
         return next((name for name in turns if name not in avoided), "")
+
+
+@dataclasses.dataclass
+class Case:
+    """Eight runs in four batches, and a driver whose cluster does as it is told."""
+
+    ray: FakeRay
+    work: Work
+    runs: list[Run]
+    driver: Driver
+    said: list[Status] = dataclasses.field(default_factory=list)
+
+    def run(self) -> list[Finished | Failed]:
+        """Everything."""
+        return list(self.driver.run(self.driver.cut(self.runs), self.said.append))

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from cluster_cases import TOKEN, Driver, RayCluster
+from cluster_cases import TOKEN, Driver, RayCluster, make_work
+from cluster_fakes import Case, FakeRay
+from cmdpax.experiments.cluster import cutting, driving
 
 
 @pytest.fixture(scope="session")
@@ -57,3 +59,17 @@ def drive() -> Iterator[Callable[..., Driver]]:
     yield start
     for driver in started:
         driver.kill()
+
+
+@pytest.fixture
+def make_case(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Case]:
+    """A driver of eight runs in batches of two, with workers that do not exist."""
+
+    def make(size: int = 2, ray: FakeRay | None = None, **changes: Any) -> Case:
+        monkeypatch.setattr(cutting, "_most_runs", lambda *_: size)
+        ray = ray or FakeRay()
+        cluster = ray.cluster(monkeypatch)
+        work, runs = make_work(**changes)
+        return Case(ray, work, runs, driving.Driver(cluster, work, runs))
+
+    return make

@@ -1,7 +1,6 @@
 """The driver, with workers that fail as ordered: what is retried, refused, held and said."""
 
 import contextlib
-import dataclasses
 import weakref
 from collections import Counter
 from collections.abc import Callable
@@ -10,54 +9,29 @@ from typing import Any
 import polars
 import pytest
 
-from cluster_cases import make_work
-from cluster_fakes import FakeError, FakeRay
+from cluster_fakes import Case, FakeError, FakeRay
 from cmdpax.errors import ClusterError, CmdpaxWarning
 from cmdpax.experiments import executing
 from cmdpax.experiments.cluster import cutting, plan_on_cluster
-from cmdpax.experiments.cluster.driving import Driver, Status
+from cmdpax.experiments.cluster.driving import Status
 from cmdpax.experiments.cluster.messages import Header, write_header
 from cmdpax.experiments.cluster.scheduling import Crew
 from cmdpax.experiments.executing import Failed, Finished, Work, made_here, run_one
-from cmdpax.experiments.runs import Batch, Run
+from cmdpax.experiments.runs import Batch
 from report_cases import invented
 from sweep_cases import assert_same_frames
 
 pytestmark = pytest.mark.usefixtures("ray_works")
 
 
-@dataclasses.dataclass
-class Case:
-    """Eight runs in four batches, and a driver whose cluster does as it is told."""
-
-    ray: FakeRay
-    work: Work
-    runs: list[Run]
-    driver: Driver
-    said: list[Status] = dataclasses.field(default_factory=list)
-
-    def run(self) -> list[Finished | Failed]:
-        return list(self.driver.run(self.driver.cut(self.runs), self.said.append))
-
-
-@pytest.fixture
-def make(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Case]:
-    def make(size: int = 2, ray: FakeRay | None = None, **changes: Any) -> Case:
-        monkeypatch.setattr(cutting, "_most_runs", lambda *_: size)
-        ray = ray or FakeRay()
-        cluster = ray.cluster(monkeypatch)
-        work, runs = make_work(**changes)
-        return Case(ray, work, runs, Driver(cluster, work, runs))
-
-    return make
-
-
 def found_in(outcomes: list[Any]) -> list[str]:
     return [run.identity for one in outcomes for run in one.batch.runs]
 
 
-def test_all_batches_come_back_with_the_numbers_of_this_process(make: Callable[..., Case]) -> None:
-    case = make()
+def test_all_batches_come_back_with_the_numbers_of_this_process(
+    make_case: Callable[..., Case],
+) -> None:
+    case = make_case()
     outcomes = case.run()
     assert sorted(found_in(outcomes)) == sorted(run.identity for run in case.runs)
     for outcome in outcomes:
@@ -97,8 +71,8 @@ def an_error(worker: str) -> list[bytes]:
     return [write_header(Header(worker, 0.1, made_here(), "ValueError: no"), [])]
 
 
-def test_a_batch_that_fails_is_tried_on_another_worker(make: Callable[..., Case]) -> None:
-    case = make(size=8)
+def test_a_batch_that_fails_is_tried_on_another_worker(make_case: Callable[..., Case]) -> None:
+    case = make_case(size=8)
     case.ray.act = failing(1, lambda: an_error(case.ray.ran_on[-1]))
     (outcome,) = case.run()
     assert isinstance(outcome, Finished)
@@ -108,8 +82,8 @@ def test_a_batch_that_fails_is_tried_on_another_worker(make: Callable[..., Case]
     assert (rule.key, rule.operator.values) == ("ray.io/node-id", [first])
 
 
-def test_a_single_worker_tries_again(make: Callable[..., Case]) -> None:
-    case = make(size=8, ray=FakeRay(["a"]))
+def test_a_single_worker_tries_again(make_case: Callable[..., Case]) -> None:
+    case = make_case(size=8, ray=FakeRay(["a"]))
     case.ray.act = failing(2, lambda: an_error("a"))
     (outcome,) = case.run()
     assert isinstance(outcome, Finished)
@@ -118,10 +92,10 @@ def test_a_single_worker_tries_again(make: Callable[..., Case]) -> None:
 
 
 def test_a_batch_does_not_wait_for_another_worker_that_is_gone(
-    make: Callable[..., Case], monkeypatch: pytest.MonkeyPatch
+    make_case: Callable[..., Case], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cmdpax.experiments.cluster.driving._SECONDS_BETWEEN_LOOKS", 1e-9)
-    case = make(size=8)
+    case = make_case(size=8)
     case.ray.act = failing(1, lambda: an_error(case.ray.ran_on[-1]))
     submit = case.ray.submit
 
@@ -149,14 +123,14 @@ def test_a_batch_does_not_wait_for_another_worker_that_is_gone(
     ids=["dead", "error", "junk", "nothing"],
 )
 def test_twice_is_retried_and_three_times_is_given_up(
-    make: Callable[..., Case], what: Callable[[], list[bytes]], error: str
+    make_case: Callable[..., Case], what: Callable[[], list[bytes]], error: str
 ) -> None:
-    case = make(size=8)
+    case = make_case(size=8)
     case.ray.act = failing(2, what)
     (outcome,) = case.run()
     assert isinstance(outcome, Finished)
     assert len(case.ray.ran_on) == 1 + 3
-    case = make(size=8)
+    case = make_case(size=8)
     case.ray.act = failing(3, what)
     (outcome,) = case.run()
     assert isinstance(outcome, Failed)
@@ -186,10 +160,10 @@ def test_twice_is_retried_and_three_times_is_given_up(
     ids=["version", "damage", "import", "memory"],
 )
 def test_where_it_failed_is_found_out(
-    make: Callable[..., Case], what: Callable[[str], list[bytes]], text: str
+    make_case: Callable[..., Case], what: Callable[[str], list[bytes]], text: str
 ) -> None:
     """One of two workers always fails: nothing is given up."""
-    case = make()
+    case = make_case()
     reasons: list[str] = []
     collect = case.driver._collect
 
@@ -214,8 +188,10 @@ def raised(text: str, *more: Any) -> list[bytes]:
     raise FakeError(text, *more)
 
 
-def test_what_is_in_flight_is_cancelled_when_nobody_wants_it(make: Callable[..., Case]) -> None:
-    case = make()
+def test_what_is_in_flight_is_cancelled_when_nobody_wants_it(
+    make_case: Callable[..., Case],
+) -> None:
+    case = make_case()
     outcomes = case.driver.run(case.driver.cut(case.runs), lambda status: None)
     next(outcomes)
     assert case.ray.pending == 2
@@ -223,10 +199,10 @@ def test_what_is_in_flight_is_cancelled_when_nobody_wants_it(make: Callable[...,
     assert case.ray.pending == 0
 
 
-def test_nobody_is_there(make: Callable[..., Case], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_is_there(make_case: Callable[..., Case], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cmdpax.experiments.cluster.driving._SECONDS_BETWEEN_LOOKS", 1e-9)
     monkeypatch.setattr("cmdpax.experiments.cluster.driving._SECONDS_ALONE", 1e-9)
-    case = make(ray=FakeRay([]))
+    case = make_case(ray=FakeRay([]))
     waits = 0
 
     def wait(*arguments: Any, **options: Any) -> Any:
@@ -243,9 +219,9 @@ def test_nobody_is_there(make: Callable[..., Case], monkeypatch: pytest.MonkeyPa
 
 
 def test_a_plan_says_that_its_trial_failed(
-    make: Callable[..., Case], monkeypatch: pytest.MonkeyPatch
+    make_case: Callable[..., Case], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    case = make()
+    case = make_case()
     case.ray.act = failing(3, raising, trials=0)
     cluster = case.driver._cluster
     monkeypatch.setattr(
@@ -255,8 +231,8 @@ def test_a_plan_says_that_its_trial_failed(
         plan_on_cluster("auto", case.runs, case.work)
 
 
-def test_the_rest_goes_on(make: Callable[..., Case]) -> None:
-    case = make()
+def test_the_rest_goes_on(make_case: Callable[..., Case]) -> None:
+    case = make_case()
     unlucky: list[str] = []
 
     def act(worker: str, files: list[bytes]) -> list[bytes]:
@@ -271,9 +247,9 @@ def test_the_rest_goes_on(make: Callable[..., Case]) -> None:
     assert sum(isinstance(one, Finished) for one in outcomes) >= 3
 
 
-def test_an_answer_to_another_order_is_refused(make: Callable[..., Case]) -> None:
+def test_an_answer_to_another_order_is_refused(make_case: Callable[..., Case]) -> None:
     """As a worker would that mixes up two batches."""
-    case = make()
+    case = make_case()
     kept: list[list[bytes]] = []
 
     def act(worker: str, files: list[bytes]) -> list[bytes]:
@@ -287,8 +263,8 @@ def test_an_answer_to_another_order_is_refused(make: Callable[..., Case]) -> Non
     assert all("other runs than those" in one.error for one in failed)
 
 
-def test_a_trial_that_fails_leaves_it_to_the_batches(make: Callable[..., Case]) -> None:
-    case = make()
+def test_a_trial_that_fails_leaves_it_to_the_batches(make_case: Callable[..., Case]) -> None:
+    case = make_case()
     case.ray.act = failing(3, raising, trials=0)
     outcomes = case.run()
     assert all(isinstance(one, Finished) for one in outcomes)
@@ -296,11 +272,11 @@ def test_a_trial_that_fails_leaves_it_to_the_batches(make: Callable[..., Case]) 
 
 
 def test_accelerators_are_asked_for(
-    make: Callable[..., Case], monkeypatch: pytest.MonkeyPatch
+    make_case: Callable[..., Case], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Larger trials, larger batches, and on all cores of their process."""
     crews: list[Crew] = []
-    case = make(ray=FakeRay(["a"], "GPU"), seeds=8)  # 32 runs: more than a trial on a core has
+    case = make_case(ray=FakeRay(["a"], "GPU"), seeds=8)  # 32 runs: more than a trial on a core has
     monkeypatch.setattr(cutting, "_most_runs", lambda *taken: crews.append(taken[-1]) or 32)
     trialled: list[int] = []
     plain = cutting.run_in_parts
@@ -322,22 +298,22 @@ def test_accelerators_are_asked_for(
 
 
 def test_several_accelerators_of_a_machine_have_a_process_per_batch(
-    make: Callable[..., Case],
+    make_case: Callable[..., Case],
 ) -> None:
     ray = FakeRay(["a"], "GPU")
     ray.each = 2.0
-    case = make(ray=ray)
+    case = make_case(ray=ray)
     assert all(isinstance(one, Finished) for one in case.run())
     assert all(options["max_calls"] == 1 for options in case.ray.asked)
     assert case.said[0].crew == Crew(2, "GPU", several=True)
 
 
 def test_memory_is_flat_with_a_hundred_thousand_runs(
-    make: Callable[..., Case], monkeypatch: pytest.MonkeyPatch
+    make_case: Callable[..., Case], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Answers are taken one by one, and nothing of them is kept."""
     monkeypatch.setattr(executing, "run_batch", invented)
-    case = make(size=512, seeds=25_000, record=4, num_episodes=8)
+    case = make_case(size=512, seeds=25_000, record=4, num_episodes=8)
     pieces = case.driver.cut(case.runs)
     assert len(case.runs) == 100_000
     assert len(pieces) == 196
@@ -357,10 +333,10 @@ def test_memory_is_flat_with_a_hundred_thousand_runs(
 
 
 def test_nobody_waits_for_the_last_accelerator_when_it_is_gone(
-    make: Callable[..., Case], monkeypatch: pytest.MonkeyPatch
+    make_case: Callable[..., Case], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cmdpax.experiments.cluster.driving._SECONDS_BETWEEN_LOOKS", 1e-9)
-    case = make(ray=FakeRay(["a"], "GPU"))
+    case = make_case(ray=FakeRay(["a"], "GPU"))
 
     def act(worker: str, files: list[bytes]) -> list[bytes]:
         if len(case.ray.ran_on) == 2:  # the trial and one batch
@@ -391,10 +367,10 @@ def test_what_is_said(status: Any, text: str) -> None:
 
 
 def test_a_worker_that_joins_is_counted(
-    make: Callable[..., Case], monkeypatch: pytest.MonkeyPatch
+    make_case: Callable[..., Case], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cmdpax.experiments.cluster.driving._SECONDS_BETWEEN_LOOKS", 1e-9)
-    case = make(size=1, ray=FakeRay(["a"]))
+    case = make_case(size=1, ray=FakeRay(["a"]))
 
     def act(worker: str, files: list[bytes]) -> list[bytes]:
         if len(case.ray.ran_on) == 3:

@@ -3,6 +3,7 @@
 It computes nothing and workers write nothing: whatever is killed, what was committed stays.
 """
 
+import contextlib
 import math
 import re
 import time
@@ -10,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from cmdpax.errors import CmdpaxWarning
+from cmdpax.errors import ClusterError, CmdpaxWarning
 from cmdpax.experiments.cluster.connecting import Cluster
 from cmdpax.experiments.cluster.cutting import Piece, Rate, cut, trial_of, trials
 from cmdpax.experiments.cluster.messages import (
@@ -120,7 +121,11 @@ class Driver:
                 say(self._status(schedule, errand))
                 arrived = self._arrived(list(flying))
                 while arrived:
-                    place = flying.pop(arrived[-1]).place
+                    flight = flying.pop(arrived[-1], None)
+                    if flight is None:  # taken back
+                        arrived.pop()
+                        continue
+                    place = flight.place
                     found = self._collect(arrived.pop(), pieces[place].batch, errand)  # then freed
                     if not isinstance(found, _Failure):
                         schedule.finish(place, found.seconds)
@@ -132,8 +137,9 @@ class Driver:
                     say(self._status(schedule, errand))
                     self._fill(errand, schedule, flying)  # who is free does not wait for others
         except (GeneratorExit, KeyboardInterrupt):
-            for reference in flying:
-                self._cluster.call(self._ray.cancel, reference)
+            with contextlib.suppress(ClusterError):
+                for reference in flying:
+                    self._cluster.call(self._ray.cancel, reference)
             raise
 
     def _look(self) -> Crew:
@@ -171,7 +177,7 @@ class Driver:
         """Take back what waits for workers that are gone: Ray would wait for ever."""
         picky = any(flight.avoid for flight in flying.values())
         machines = self._machines(crew) if picky else set()
-        ready = self._ready(list(flying))
+        ready = self._ready(list(flying), len(flying), 0.0)
         for reference, flight in list(flying.items()):
             in_vain = flight.avoid and not machines - set(flight.avoid)
             without = (flight.kind, crew.kind) == ("GPU", "CPU")
@@ -185,18 +191,16 @@ class Driver:
 
     def _arrived(self, flying: list[Any]) -> list[Any]:
         """The answers that are there; waits for one, but not for long."""
-        wait = self._ray.wait
-        arrived, rest = self._cluster.call(wait, flying, timeout=_SECONDS_BETWEEN_LOOKS)
-        if not arrived:
+        if not self._ready(flying, 1, _SECONDS_BETWEEN_LOOKS):
             self._cluster.require()
             return []
-        return [*arrived, *self._ready(rest)]
+        return self._ready(flying, len(flying), 0.0)
 
-    def _ready(self, flying: list[Any]) -> list[Any]:
-        """Those of which the answer is there."""
+    def _ready(self, flying: list[Any], most: int, seconds: float) -> list[Any]:
+        """Those of which the answer is there: on its worker, where it stays until it is taken."""
         if not flying:
             return []
-        options = {"num_returns": len(flying), "timeout": 0}
+        options = {"num_returns": most, "timeout": seconds, "fetch_local": False}
         ready: list[Any] = self._cluster.call(self._ray.wait, flying, **options)[0]
         return ready
 

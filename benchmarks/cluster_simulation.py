@@ -165,7 +165,6 @@ class Outcome(NamedTuple):
 
     hours: float
     utilisation: float  # of all workers until the last batch was written
-    steady: float  # until nothing was left to send
     driver: float  # share of the time that it was busy
     usually_arrived: float  # answers that wait for the driver
     most_arrived: int
@@ -179,25 +178,23 @@ def simulate(num_workers: int, num_batches: int, costs: Costs, seed: int, life: 
     real = durations(num_batches, seed)
     wrong = np.random.default_rng(seed + 2).lognormal(0.0, 0.1, num_batches)  # by 10 %
     schedule, crowd = Schedule((real * wrong).tolist()), Crowd(num_workers, life, 300.0, seed + 1)
-    now = worked = last_sent = busy_then = 0.0
+    now = worked = 0.0
     retried = flying = 0
     waiting: list[int] = []
 
     def fill(now: float) -> float:
-        nonlocal last_sent, busy_then
+        """Send what there is room for; the time afterwards."""
         while (ticket := schedule.start(crowd.alive)) is not None:
             now += costs.submit
             crowd.until(now)
             crowd.send(now, ticket.place, real[ticket.place])
-            last_sent, busy_then = now, crowd.busy
         return now
 
     while schedule.unfinished:
         filled = fill(now)
         flying = max(flying, schedule.num_running)
-        begun = max(filled, crowd.wait()) + costs.turn
         worked += filled - now + costs.turn
-        now = begun
+        now = max(filled, crowd.wait()) + costs.turn
         crowd.until(now)
         for _ in range(len(crowd.arrived)):
             waiting.append(len(crowd.arrived))
@@ -206,15 +203,14 @@ def simulate(num_workers: int, num_batches: int, costs: Costs, seed: int, life: 
                 now += costs.collect + costs.commit
                 schedule.finish(place, real[place])
             else:
-                retried += schedule.fail(place, None)
+                retried += schedule.fail(place)
             crowd.until(now)
             now = fill(now)
             worked += now - before
     held = flying * costs.order + crowd.most_arrived * costs.answer
-    shares = (crowd.busy / now, busy_then / max(last_sent, 1e-9))
-    shares = tuple(share / num_workers for share in shares)
+    shares = (crowd.busy / now / num_workers, worked / now)
     numbers = (float(np.median(waiting)), crowd.most_arrived, retried, schedule.num_given_up, held)
-    return Outcome(now / 3600, *shares, worked / now, *numbers)
+    return Outcome(now / 3600, *shares, *numbers)
 
 
 def simulated(options: argparse.Namespace) -> None:
@@ -232,14 +228,14 @@ def simulated(options: argparse.Namespace) -> None:
 
 
 def print_outcomes(costs: Costs, options: argparse.Namespace) -> None:
-    columns = ("workers", "batches", "hours", "busy", "busy, steady", "driver busy")
+    columns = ("workers", "batches", "hours", "busy", "driver busy")
     columns += ("answers waiting, usually", "most", "retried", "given up", "held [MiB]")
     print("| " + " | ".join(columns) + " |\n" + "|---" * len(columns) + "|")
     for num_workers in sorted({100, 300, options.workers, 3000}):
         num_batches = min(options.batches, 100 * num_workers)
         found = simulate(num_workers, num_batches, costs, options.seed, options.life * 3600)
         row = (f"{num_workers:,}", f"{num_batches:,}", f"{found.hours:.2f}")
-        row += tuple(f"{100 * share:.1f} %" for share in found[1:4])
+        row += tuple(f"{100 * share:.1f} %" for share in found[1:3])
         row += (f"{found.usually_arrived:,.0f}", f"{found.most_arrived:,}", f"{found.retried:,}")
         row += (str(found.given_up), f"{found.held / 2**20:,.0f}")
         print("| " + " | ".join(row) + " |", flush=True)

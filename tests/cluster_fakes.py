@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import types
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -85,6 +86,10 @@ class FakeRay:
         """A connection to it."""
         monkeypatch.setattr(working, "_worker", lambda: self.ran_on[-1])
         monkeypatch.setattr(working, "cache_compilation", lambda: None)
+        monkeypatch.setattr(  # the real one wants the names that ray gives
+            "ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy",
+            lambda node_id, soft: types.SimpleNamespace(node_id=node_id, soft=soft),
+        )
         return FakeCluster(self, "127.0.0.1:1")
 
     def nodes(self) -> list[dict[str, Any]]:
@@ -148,28 +153,28 @@ class FakeRay:
         self._pending = [entry for entry in self._pending if entry[0] is not reference]
 
     def _run_next(self) -> None:
-        places = [self._place(options) for _, _, options, _ in self._pending]
-        able = [index for index, place in enumerate(places) if place]
-        if not able:
+        if not self._pending:
             return
-        reference, function, _, arguments = self._pending.pop(able[0])
-        self.ran_on.append(places[able[0]])
+        reference, function, options, arguments = self._pending.pop(0)
+        place = self._place(options)
+        reference.ready = True
+        if place not in self.workers:
+            reference.error = FakeError("The node is gone.")
+            return
+        self.ran_on.append(place)
         plain = [one.value if isinstance(one, Reference) else one for one in arguments]
         try:
             reference.value = self.act(self.ran_on[-1], function(*plain))
         except FakeError as error:
             reference.error = error
-        reference.ready = True
 
     def _place(self, options: dict[str, Any]) -> str:
-        """Whose turn it is, or the next one that a task does not avoid; "" if there is none."""
+        """The one that a task names, or whose turn it is."""
         strategy = options.get("scheduling_strategy")
-        avoided = strategy.hard[0].operator.values if hasattr(strategy, "hard") else []
+        if hasattr(strategy, "node_id"):
+            return str(strategy.node_id)
         first = next(self._turn)
-        turns = [
-            self.workers[(first + step) % len(self.workers)] for step in range(len(self.workers))
-        ]
-        return next((name for name in turns if name not in avoided), "")
+        return self.workers[first % len(self.workers)]
 
 
 @dataclasses.dataclass

@@ -78,8 +78,8 @@ def test_a_batch_that_fails_is_tried_on_another_worker(make_case: Callable[..., 
     assert isinstance(outcome, Finished)
     _, first, second = case.ray.ran_on
     assert first != second
-    (rule,) = case.ray.asked[-1]["scheduling_strategy"].hard
-    assert (rule.key, rule.operator.values) == ("ray.io/node-id", [first])
+    strategy = case.ray.asked[-1]["scheduling_strategy"]
+    assert (strategy.node_id, strategy.soft) == (second, False)
 
 
 def test_a_single_worker_tries_again(make_case: Callable[..., Case]) -> None:
@@ -100,7 +100,7 @@ def test_a_batch_does_not_wait_for_another_worker_that_is_gone(
     submit = case.ray.submit
 
     def submitted(function: Any, options: dict[str, Any], arguments: Any) -> Any:
-        if hasattr(options.get("scheduling_strategy"), "hard"):
+        if hasattr(options.get("scheduling_strategy"), "node_id"):
             case.ray.workers = [case.ray.ran_on[-1]]  # the other one dies
         return submit(function, options, arguments)
 
@@ -108,7 +108,7 @@ def test_a_batch_does_not_wait_for_another_worker_that_is_gone(
     (outcome,) = case.run()
     assert isinstance(outcome, Finished)
     assert case.ray.ran_on[-1] == case.ray.ran_on[-2]
-    asked = [hasattr(options.get("scheduling_strategy"), "hard") for options in case.ray.asked]
+    asked = [hasattr(options.get("scheduling_strategy"), "node_id") for options in case.ray.asked]
     assert asked == [False, False, True, False]
 
 

@@ -175,13 +175,9 @@ class Driver:
 
     def _recall(self, crew: Crew, schedule: Schedule, flying: "_Flying") -> None:
         """Take back what waits for workers that are gone: Ray would wait for ever."""
-        picky = any(flight.avoid for flight in flying.values())
-        machines = self._machines(crew) if picky else set()
         ready = self._ready(list(flying), len(flying), 0.0)
         for reference, flight in list(flying.items()):
-            in_vain = flight.avoid and not machines - set(flight.avoid)
-            without = (flight.kind, crew.kind) == ("GPU", "CPU")
-            if (in_vain or without) and reference not in ready:
+            if (flight.kind, crew.kind) == ("GPU", "CPU") and reference not in ready:
                 self._cluster.call(self._ray.cancel, reference)
                 schedule.withdraw(flight.place)
                 del flying[reference]
@@ -220,11 +216,8 @@ class Driver:
         """One task; it asks for a core or an accelerator, where it did not fail before."""
         asks: dict[str, Any] = {"max_retries": 0, "num_cpus": 1}
         asks |= {"num_gpus": 1} if crew.kind == "GPU" else {"runtime_env": _WORKER_ENVIRONMENT}
-        avoid = ticket.avoid
-        if avoid and self._machines(crew) <= set(avoid):
-            avoid = ()  # there is nobody else
-        if ticket.attempt > 1:  # if it is not known where it failed, elsewhere is likely
-            asks["scheduling_strategy"] = _elsewhere(avoid) if avoid else "SPREAD"
+        if ticket.attempt > 1:
+            asks["scheduling_strategy"] = self._elsewhere(ticket, crew)
         batch = errand.pieces[ticket.place].batch
         used = dict.fromkeys(run.fingerprint for run in batch.runs)
         references = [self._models[fingerprint] for fingerprint in used]
@@ -232,7 +225,21 @@ class Driver:
         start = task.options(**asks).remote
         order = write_order(errand.work, batch)
         reference = self._cluster.call(start, order, crew.kind == "CPU", *references)
-        return reference, _Flight(ticket.place, crew.kind, avoid)
+        return reference, _Flight(ticket.place, crew.kind)
+
+    def _elsewhere(self, ticket: Ticket, crew: Crew) -> Any:
+        """On a machine where it did not fail; anywhere, if there is none or that is not known.
+
+        One is named. Ray's own "not there" would not do: it may hand the task to a process that it
+        keeps for tasks of the same kind, and that is where it just failed.
+        """
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        others = sorted(self._machines(crew) - set(ticket.avoid)) if ticket.avoid else []
+        if not others:
+            return "SPREAD"
+        chosen = others[(ticket.place + ticket.attempt) % len(others)]
+        return NodeAffinitySchedulingStrategy(chosen, soft=False)
 
     def _collect(self, reference: Any, batch: Batch, errand: "_Errand") -> "_Answer | _Failure":
         """The checked answer, or a failure."""
@@ -273,20 +280,11 @@ def _reason(error: Any) -> str:
     return f"{type(told).__name__}: {text}"
 
 
-def _elsewhere(avoid: Sequence[str]) -> Any:
-    """Not on these machines. A wish would not do: the one that is free is where it just failed."""
-    from ray.util.scheduling_strategies import NodeLabelSchedulingStrategy, NotIn
-
-    unlike: dict[str, Any] = {"ray.io/node-id": NotIn(*avoid)}
-    return NodeLabelSchedulingStrategy(hard=unlike)
-
-
 class _Flight(NamedTuple):
-    """A batch that was handed out: on what it runs, and on which machines it must not."""
+    """A batch that was handed out, and on what it runs."""
 
     place: int
     kind: str
-    avoid: tuple[str, ...]
 
 
 _Flying = dict[Any, _Flight]

@@ -5,7 +5,6 @@ real functions; workers are events on a heap.
 """
 
 import argparse
-import hashlib
 import heapq
 import tempfile
 import time
@@ -19,7 +18,7 @@ import cmdpax
 from cmdpax.experiments.cluster.messages import read_answer, write_answer, write_order
 from cmdpax.experiments.cluster.scheduling import Schedule
 from cmdpax.experiments.executing import Work, run_one, table_schemas
-from cmdpax.experiments.folder import Folder
+from cmdpax.experiments.folder import Folder, checksum
 from cmdpax.experiments.runs import Batch, make_models, make_runs
 from cmdpax.experiments.specification import read_specification
 
@@ -85,7 +84,7 @@ def measured(runs: int, options: argparse.Namespace) -> Costs:
 def check(batch: Batch, work: Work, files: list[bytes], schemas: Any) -> None:
     """As the driver does: checksums, columns, runs."""
     for file in files:
-        hashlib.sha256(file).hexdigest()
+        checksum(file)
     read_answer(batch, work, files, schemas)
 
 

@@ -102,7 +102,7 @@ def test_what_runs_at_once_stays_together() -> None:
 
 def test_trials_are_small() -> None:
     work, every = mixed()
-    found = trials(every, work.models)
+    found = trials(every, work.models, 8)
     assert [batch.algorithm for batch in found.values()] == [
         "regularized-primal-dual",
         "vanilla-dual",
@@ -119,7 +119,7 @@ def test_other_sizes_are_another_kind() -> None:
     sizes = [SMALL, SMALL | {"num_states": 4}, SMALL | {"horizon": 2}]
     cmdps = [{"environment": "random", "parameters": size} for size in sizes]
     work, every = make_work(cmdps=cmdps)
-    assert len(trials(every, work.models)) == 3
+    assert len(trials(every, work.models, 8)) == 3
 
 
 def test_a_batch_in_parts_is_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:

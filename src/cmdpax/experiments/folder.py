@@ -133,7 +133,7 @@ class Folder:
             write_bytes(self.table_path(name, batch), content)
         entry = {
             "runs": tables["final"]["run"].to_list(),
-            "checksums": {name: _digest(content) for name, content in files.items()},
+            "checksums": {name: checksum(content) for name, content in files.items()},
             **context,
         }
         text = json.dumps(entry | {"seal": _seal(entry)}) + "\n"
@@ -195,7 +195,7 @@ class Folder:
             return [], path
         for name in TABLES:
             file = self.table_path(name, path.stem)
-            if not file.exists() or _digest(_read(file)) != checksums.get(name):
+            if not file.exists() or checksum(_read(file)) != checksums.get(name):
                 return runs, file
         return runs, None
 
@@ -211,13 +211,14 @@ def _ours(name: str, known: set[str]) -> bool:
     return name in known or name.startswith(".manifest.json.")
 
 
-def _digest(content: bytes) -> str:
+def checksum(content: bytes) -> str:
+    """Of a file's content."""
     return hashlib.sha256(content).hexdigest()
 
 
 def _seal(entry: dict[str, Any]) -> str:
     """The checksum of an entry's own content."""
-    return _digest(json.dumps(entry, sort_keys=True).encode())
+    return checksum(json.dumps(entry, sort_keys=True).encode())
 
 
 def _read(path: Path) -> bytes:

@@ -38,9 +38,7 @@ class Piece(NamedTuple):
     seconds: float
 
 
-def trials(
-    runs: Iterable[Run], models: Mapping[str, Model], most: int = Crew(1, "CPU").together
-) -> dict[Kind, Batch]:
+def trials(runs: Iterable[Run], models: Mapping[str, Model], most: int) -> dict[Kind, Batch]:
     """A few runs of every kind."""
     return {
         kind: Batch(members[0].algorithm, members[:most])

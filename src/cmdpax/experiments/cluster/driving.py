@@ -167,17 +167,17 @@ class Driver:
 
     def _fill(self, errand: "_Errand", schedule: Schedule, flying: "_Flying") -> None:
         before, crew = self._crew, self._look()
-        if crew != before:
-            self._recall(crew, schedule, flying)
+        if (before.kind, crew.kind) == ("GPU", "CPU"):
+            self._recall(schedule, flying)
         while (ticket := schedule.start(crew.size)) is not None:
             reference, flight = self._submit(ticket, errand, crew)
             flying[reference] = flight
 
-    def _recall(self, crew: Crew, schedule: Schedule, flying: "_Flying") -> None:
-        """Take back what waits for workers that are gone: Ray would wait for ever."""
+    def _recall(self, schedule: Schedule, flying: "_Flying") -> None:
+        """Take back what waits for GPUs when the last one is gone: Ray would wait for ever."""
         ready = self._ready(list(flying), len(flying), 0.0)
         for reference, flight in list(flying.items()):
-            if (flight.kind, crew.kind) == ("GPU", "CPU") and reference not in ready:
+            if flight.kind == "GPU" and reference not in ready:
                 self._cluster.call(self._ray.cancel, reference)
                 schedule.withdraw(flight.place)
                 del flying[reference]
@@ -262,13 +262,9 @@ class Driver:
         """The machines at which a task may have failed that could not say so itself."""
         machines = self._cluster.machines()
         named = [machine.name for machine in machines if machine.name in str(error)]
-        near = [machine.name for machine in machines if machine.address == _address(error)]
+        address = getattr(error, "ip", None)  # of tasks that raised, not of a process that died
+        near = [machine.name for machine in machines if machine.address == address]
         return tuple(named or near)
-
-
-def _address(error: Any) -> str | None:
-    """Ray knows it of tasks that raised, not of those whose process died."""
-    return getattr(error, "ip", None)
 
 
 def _reason(error: Any) -> str:

@@ -4,7 +4,6 @@ A worker is another machine: its answer is checked, run by run and column by col
 into a folder.
 """
 
-import hashlib
 import io
 import json
 import math
@@ -17,7 +16,7 @@ import numpy as np
 
 from cmdpax.errors import CmdpaxError, FileError
 from cmdpax.experiments.executing import Work
-from cmdpax.experiments.folder import TABLES, as_parquet
+from cmdpax.experiments.folder import TABLES, as_parquet, checksum
 from cmdpax.experiments.measures import chosen_columns
 from cmdpax.experiments.runs import Batch, Model, Run
 from cmdpax.experiments.specification import read_specification
@@ -195,7 +194,7 @@ def _seconds(number: Any) -> float:
 
 
 def _checksums(files: Sequence[bytes]) -> list[str]:
-    return [hashlib.sha256(file).hexdigest() for file in files]
+    return [checksum(file) for file in files]
 
 
 def read_rate(files: Sequence[bytes]) -> tuple[float, float]:
@@ -281,13 +280,15 @@ def _check_final(batch: Batch, work: Work, final: "polars.DataFrame") -> None:
 
 
 def _check_curves(batch: Batch, work: Work, curves: "polars.DataFrame") -> None:
+    import polars
+
     _check_numbers("curves", curves)
     recorded = work.wanted.recorded()
     identities = np.repeat([run.identity for run in batch.runs], len(recorded))
     episodes = np.tile(recorded, len(batch.runs))
     if len(curves) != len(identities) or not (
-        curves["run"].equals(_series("run", identities))
-        and curves["episode"].equals(_series("episode", episodes))
+        curves["run"].equals(polars.Series("run", identities))
+        and curves["episode"].equals(polars.Series("episode", episodes))
     ):
         raise AnswerError("an answer's curves are of other runs or episodes than were asked for.")
     counts = [work.models[run.fingerprint].cmdp.num_constraints for run in batch.runs]
@@ -295,9 +296,3 @@ def _check_curves(batch: Batch, work: Work, curves: "polars.DataFrame") -> None:
     for name in _PER_CONSTRAINT:
         if not np.array_equal(curves[name].list.len().to_numpy(), expected):
             raise AnswerError(f"an answer's {name} are not those of all constraints.")
-
-
-def _series(name: str, values: np.ndarray) -> "polars.Series":
-    import polars
-
-    return polars.Series(name, values)

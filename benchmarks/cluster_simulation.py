@@ -63,7 +63,7 @@ def measured(runs: int, options: argparse.Namespace) -> Costs:
     models = make_models(wanted)
     batch = Batch("regularized-primal-dual", make_runs(wanted, models))
     optima = {name: cmdpax.solve(model.cmdp).value for name, model in models.items()}
-    work = Work([batch], wanted, models, optima)
+    work = Work(wanted, models, optima)
     tables = run_one(work, batch)
     order, files = write_order(work, batch), write_answer(tables)
     schemas = table_schemas(work, batch)

@@ -17,7 +17,7 @@ from typing import Any
 import cluster_learners
 import cmdpax
 from cmdpax.experiments.executing import Work
-from cmdpax.experiments.runs import Run, make_batches, make_models, make_runs
+from cmdpax.experiments.runs import Run, make_models, make_runs
 from cmdpax.experiments.specification import read_specification
 from sweep_cases import SMALL, assert_same_results, specification
 
@@ -45,7 +45,7 @@ def make_work(**changes: Any) -> tuple[Work, list[Run]]:
     models = make_models(wanted)
     runs = make_runs(wanted, models)
     optima = {fingerprint: 1.0 + place for place, fingerprint in enumerate(models)}
-    return Work(make_batches(runs, models, wanted), wanted, models, optima), runs
+    return Work(wanted, models, optima), runs
 
 
 # --------------------------------------------------------------------------------------- processes

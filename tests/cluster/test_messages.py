@@ -27,6 +27,7 @@ from cmdpax.experiments.cluster.messages import (
     write_order,
 )
 from cmdpax.experiments.executing import Work, made_here, run_one, table_schemas
+from cmdpax.experiments.runs import make_batches
 
 
 def files_of(work: Work) -> list[bytes]:
@@ -69,8 +70,8 @@ ORDERS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", ORDERS)
 def test_an_order_arrives_as_it_was_sent(name: str) -> None:
-    work, _ = make_work(**ORDERS[name])
-    for batch in work.batches:
+    work, runs = make_work(**ORDERS[name])
+    for batch in make_batches(runs, work.models, work.wanted):
         order = write_order(work, batch)
         json.loads(order)  # text, no pickled object
         found, found_batch = read_order(order, files_of(work))
@@ -94,8 +95,8 @@ class Case:
     """A batch that was run, its answer, and what it is checked with."""
 
     def __init__(self) -> None:
-        self.work, _ = make_work(algorithms=[{"name": "vanilla-dual", "step_size": [0.2, 0.4]}])
-        (self.batch,) = self.work.batches
+        self.work, runs = make_work(algorithms=[{"name": "vanilla-dual", "step_size": [0.2, 0.4]}])
+        (self.batch,) = make_batches(runs, self.work.models, self.work.wanted)
         work = self.work
         self.tables = run_one(work, self.batch)
         self.schemas = table_schemas(work, self.batch)

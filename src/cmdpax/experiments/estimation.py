@@ -116,7 +116,7 @@ def _on_cluster(
     """With all workers at work; compilation is not among it, since the trials did it."""
     if not missing:
         return found
-    work = Work([], wanted, models, dict.fromkeys(models, 0.0))
+    work = Work(wanted, models, dict.fromkeys(models, 0.0))
     pieces, crew = plan_on_cluster(address, missing, work)
     longest = max(piece.seconds for piece in pieces)
     shared = sum(piece.seconds for piece in pieces) / max(crew.size, 1)
@@ -159,7 +159,7 @@ def _durations(
     batches: Iterable[Batch], wanted: Specification, models: dict[str, Model]
 ) -> tuple[float, float]:
     """Seconds of running, and of compiling, of all batches."""
-    trial = Work([], trial_of(wanted), models, dict.fromkeys(models, 0.0))
+    trial = Work(trial_of(wanted), models, dict.fromkeys(models, 0.0))
     rates: dict[Any, float] = {}  # seconds per run and episode
     running = compiling = 0.0
     for batch in batches:

@@ -44,9 +44,8 @@ class Failed(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What is to be done: batches, and what they share."""
+    """What all batches of a sweep share."""
 
-    batches: Sequence[Batch]
     wanted: Specification
     models: Mapping[str, Model]
     optima: Mapping[str, float]
@@ -56,9 +55,9 @@ Tell = Callable[[Batch, int], None]
 """Called with a batch that is running and the episodes of each of its runs so far."""
 
 
-def run_here(work: Work, tell: Tell) -> Iterator[Finished]:
+def run_here(work: Work, batches: Sequence[Batch], tell: Tell) -> Iterator[Finished]:
     """Batch after batch, on all cores or accelerators of this machine."""
-    for batch in work.batches:
+    for batch in batches:
 
         def report(episodes: int, _: int, batch: Batch = batch) -> None:
             tell(batch, episodes)

@@ -81,7 +81,7 @@ def sweep(
         optima = {fingerprint: described[fingerprint]["optimum"] for fingerprint in models}
         ready, capped, failures = len(runs) - len(missing), 0, []
         tell = _Telling(report, ready, runs, wanted)
-        work = Work([], wanted, models, optima)
+        work = Work(wanted, models, optima)
         with closing(_outcomes(missing, work, cluster, tell)) as outcomes:
             for outcome in outcomes:
                 if isinstance(outcome, Failed):
@@ -111,7 +111,7 @@ def _outcomes(
     """The batches as they are done, here or on a cluster."""
     if cluster is None:
         batches = make_batches(missing, work.models, work.wanted)
-        yield from run_here(work._replace(batches=batches), tell.running)
+        yield from run_here(work, batches, tell.running)
     elif missing:
         yield from run_on_cluster(cluster, missing, work, tell.status)
 

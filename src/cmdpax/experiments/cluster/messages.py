@@ -99,7 +99,7 @@ def read_order(order: bytes, models: Sequence[bytes]) -> tuple[Work, Batch]:
             found[cmdp.fingerprint] = Model(names[cmdp.fingerprint], {}, cmdp)
     runs = [_run(content["algorithm"], entry) for entry in content["runs"]]
     batch = Batch(content["algorithm"], runs)
-    return Work([batch], wanted, found, content["optima"]), batch
+    return Work(wanted, found, content["optima"]), batch
 
 
 def _run(algorithm: str, entry: dict[str, Any]) -> Run:

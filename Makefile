@@ -7,7 +7,7 @@ RUNTIME := .venv/.runtime-installed
 TOOLS := .venv/.tools-installed
 
 .DEFAULT_GOAL := help
-.PHONY: help reproduce demo examples test check format docs bench package clean
+.PHONY: help reproduce demo examples quick test check format docs bench package clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ examples: $(RUNTIME) ## live systems and Gymnasium's toys, with pictures, into b
 	@mkdir -p build/examples
 	for name in frozen_lake cliff_walking taxi service_queue; do \
 		$(BIN)/python examples/$$name.py build/examples/$$name.png || exit 1; done
+
+quick: $(TOOLS) ## the tests that need no browser, no cluster, no other process and no whole run
+	$(BIN)/python -m pytest --numprocesses auto --quiet -m "not (browser or cluster or kills or whole)"
 
 test: $(TOOLS) ## all tests and doctests; those of the page if chromium is there
 	$(BIN)/python -m pytest --numprocesses auto --quiet --ignore tests/cluster

@@ -6,7 +6,7 @@ the way a user does.
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import jax
 import pytest
 
 import cmdpax
+import lanes
 from browsing import NO_BROWSER
 from cmdpax.cli import main
 from golden_files import GOLDEN_NAMES, Golden
@@ -30,6 +31,19 @@ _COMMON: dict[str, Any] = {
 hypothesis.settings.register_profile("dev", **_COMMON)
 hypothesis.settings.register_profile("ci", derandomize=True, print_blob=True, **_COMMON)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that ask for a browser or for Ray are in these lanes."""
+    for item in items:
+        lanes.mark_by_fixtures(item)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """No test leaves its lane."""
+    with lanes.kept(item):
+        return (yield)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

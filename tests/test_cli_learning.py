@@ -279,6 +279,7 @@ class TestCompilationCache:
         run("algorithms")
         assert Path(jax.config.jax_compilation_cache_dir) == cache_folder / "cmdpax" / "jax"
 
+    @pytest.mark.kills
     def test_a_process_writes_it_and_the_library_does_not(self, tmp_path):
         script = (
             "import jax, cmdpax; from cmdpax.cli import main; "

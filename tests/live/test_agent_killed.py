@@ -16,6 +16,8 @@ import pytest
 import cmdpax
 from live_cases import assert_same, snapshot
 
+pytestmark = pytest.mark.kills
+
 NUM_EPISODES = 34
 SCRIPT = '''
 """A deterministic system, and an agent that is saved after every call."""

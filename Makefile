@@ -5,6 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 RUNTIME := .venv/.runtime-installed
 TOOLS := .venv/.tools-installed
+PYTEST := $(BIN)/python -m pytest --quiet --numprocesses auto --dist loadgroup --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help reproduce demo examples quick test check format docs bench package clean
@@ -38,11 +39,10 @@ examples: $(RUNTIME) ## live systems and Gymnasium's toys, with pictures, into b
 		$(BIN)/python examples/$$name.py build/examples/$$name.png || exit 1; done
 
 quick: $(TOOLS) ## the tests that need no browser, no cluster, no other process and no whole run
-	$(BIN)/python -m pytest --numprocesses auto --quiet -m "not (browser or cluster or kills or whole)"
+	$(PYTEST) -m "not (browser or cluster or kills or whole)"
 
 test: $(TOOLS) ## all tests and doctests; those of the page if chromium is there
-	$(BIN)/python -m pytest --numprocesses auto --quiet --ignore tests/cluster
-	$(BIN)/python -m pytest --quiet tests/cluster
+	$(PYTEST)
 
 check: $(TOOLS) ## formatter, linter, types, import layers, spelling, tests, strict docs
 	$(BIN)/ruff format --check .

@@ -15,8 +15,10 @@ import pytest
 LANES = ("browser", "cluster", "kills", "whole")
 """The markers of `pyproject.toml`: those that `make quick` leaves out."""
 
+_ORDER = ("cluster", "whole", "browser", "kills", "")  # no worker ends long after the others
 _FIXTURES = {"browser": "program", "cluster": "ray_works"}
 _STARTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn"}
+_FONTS = "fc-list"  # asked by matplotlib, once
 _running: list[pytest.Item] = []
 
 
@@ -36,6 +38,23 @@ def mark_by_fixtures(item: pytest.Item) -> None:
             item.add_marker(lane)
 
 
+def arrange(items: list[pytest.Item]) -> None:
+    """Divide tests among the workers of xdist, the long lanes first.
+
+    A file stays on one worker, where its tests share fixtures and compiled programs; so do all
+    tests of Ray, whose clusters must not meet.
+    """
+    items.sort(key=lambda item: _ORDER.index(_slowest_lane(item)))  # files stay together
+    for item in items:
+        lane = _slowest_lane(item)
+        group = lane if lane == "cluster" else str(item.path)
+        item.add_marker(pytest.mark.xdist_group(group))
+
+
+def _slowest_lane(item: pytest.Item) -> str:
+    return min(lanes_of(item), key=_ORDER.index, default="")
+
+
 @contextlib.contextmanager
 def kept(item: pytest.Item) -> Iterator[None]:
     """While a test and its fixtures run: it stays in its lane."""
@@ -46,8 +65,9 @@ def kept(item: pytest.Item) -> Iterator[None]:
         _running.pop()
 
 
-def _watch(event: str, _: tuple[Any, ...]) -> None:
-    if event in _STARTS and _running and not lanes_of(_running[-1]):
+def _watch(event: str, arguments: tuple[Any, ...]) -> None:
+    harmless = not _running or event not in _STARTS or arguments[:1] == (_FONTS,)
+    if not harmless and not lanes_of(_running[-1]):
         raise LaneError(f"{_running[-1].nodeid} starts a process; mark it with @pytest.mark.kills.")
 
 

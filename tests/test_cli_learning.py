@@ -276,6 +276,7 @@ def test_wrong_usage_exits_with_2(run, arguments):
 
 class TestCompilationCache:
     def test_the_command_line_sets_it(self, run, cache_folder):
+        jax.config.update("jax_compilation_cache_dir", None)  # the tests have set it, too
         run("algorithms")
         assert Path(jax.config.jax_compilation_cache_dir) == cache_folder / "cmdpax" / "jax"
 

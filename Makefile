@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 RUNTIME := .venv/.runtime-installed
 TOOLS := .venv/.tools-installed
-PYTEST := $(BIN)/python -m pytest --quiet --numprocesses auto --dist loadgroup --no-loadscope-reorder
+PYTEST := $(BIN)/python -m pytest --quiet --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help reproduce demo examples quick test check format docs bench package clean

@@ -34,13 +34,16 @@ hypothesis.settings.register_profile("ci", derandomize=True, print_blob=True, **
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist looks for groups
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that ask for a browser or for Ray are in these lanes."""
     for item in items:
         lanes.mark_by_fixtures(item)
-    if hasattr(config, "workerinput"):
-        lanes.arrange(items)
+    lanes.sort(items)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> lanes.Files | None:
+    """How tests are divided among workers."""
+    return lanes.Files(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.hookimpl(wrapper=True)

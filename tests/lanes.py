@@ -11,11 +11,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 LANES = ("browser", "cluster", "kills", "whole")
 """The markers of `pyproject.toml`: those that `make quick` leaves out."""
 
-_ORDER = ("cluster", "whole", "browser", "kills", "")  # no worker ends long after the others
+_ORDER = ("cluster", "whole", "browser", "kills")
+_CLUSTER = "tests/cluster/"
 _FIXTURES = {"browser": "program", "cluster": "ray_works"}
 _STARTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn"}
 _FONTS = "fc-list"  # asked by matplotlib, once
@@ -38,21 +40,19 @@ def mark_by_fixtures(item: pytest.Item) -> None:
             item.add_marker(lane)
 
 
-def arrange(items: list[pytest.Item]) -> None:
-    """Divide tests among the workers of xdist, the long lanes first.
+def sort(items: list[pytest.Item]) -> None:
+    """The long lanes first, so that no worker ends long after the others."""
+    items.sort(key=lambda item: min(map(_ORDER.index, lanes_of(item)), default=len(_ORDER)))
 
-    A file stays on one worker, where its tests share fixtures and compiled programs; so do all
-    tests of Ray, whose clusters must not meet.
+
+class Files(LoadFileScheduling):
+    """A file for a worker: its tests share fixtures and compiled programs.
+
+    Clusters must not meet, so the folder of their tests is like one file.
     """
-    items.sort(key=lambda item: _ORDER.index(_slowest_lane(item)))  # files stay together
-    for item in items:
-        lane = _slowest_lane(item)
-        group = lane if lane == "cluster" else str(item.path)
-        item.add_marker(pytest.mark.xdist_group(group))
 
-
-def _slowest_lane(item: pytest.Item) -> str:
-    return min(lanes_of(item), key=_ORDER.index, default="")
+    def _split_scope(self, nodeid: str) -> str:
+        return _CLUSTER if nodeid.startswith(_CLUSTER) else super()._split_scope(nodeid)
 
 
 @contextlib.contextmanager

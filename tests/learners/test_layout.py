@@ -13,6 +13,7 @@ from cmdpax.batch import Configuration, Task, cast, stack_runs
 from cmdpax.hyperparameters import hyperparameters
 from cmdpax.learners import factory_of
 from cmdpax.simulation import Block, Design, Runs, account_block, advance, no_sums, start
+from lanes import quick_or_whole
 from learning_cases import default_regularization, learn, model
 
 NUM_RUNS, NUM_EPISODES = 3, 6
@@ -78,7 +79,10 @@ def assert_close(found: Any, expected: Any) -> None:
 
 
 @pytest.mark.usefixtures("double_precision")
-@pytest.mark.parametrize(("algorithm", "name"), LEARNERS)
+@pytest.mark.parametrize(
+    ("algorithm", "name"),
+    [quick_or_whole(*learner, quick=learner[1] == "dense, known") for learner in LEARNERS],
+)
 def test_states_and_episodes(algorithm: str, name: str) -> None:
     case = CASES[name]
     cmdp, runs = case.together(), runs_of(algorithm, case.cmdps()[0], case.optimism)

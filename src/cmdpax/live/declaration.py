@@ -15,7 +15,7 @@ from cmdpax.arguments import (
     as_seeds,
     name_of,
 )
-from cmdpax.errors import ModelError, ParameterError
+from cmdpax.errors import ModelError, ParameterError, shown
 from cmdpax.hyperparameters import hyperparameters, is_constant, require_count
 from cmdpax.learners.base import Hyperparameters
 from cmdpax.limits import require_room
@@ -316,11 +316,13 @@ def _listed(successors: Any, sizes: Sizes, stationary: bool) -> np.ndarray:
 
 
 def _names(given: Sequence[str] | None, num_constraints: int) -> tuple[str, ...]:
-    names = [f"constraint {i}" for i in range(num_constraints)] if given is None else list(given)
+    if given is None:
+        return tuple(f"constraint {i}" for i in range(num_constraints))
+    names = list(given) if isinstance(given, Sequence | np.ndarray) else [given]
     words = not isinstance(given, str) and all(isinstance(name, str) for name in names)
     if not words or len(names) != num_constraints or len(set(names)) < len(names):
         raise ParameterError(
-            f"names is {given!r}, it must be {num_constraints} different words, one for each "
+            f"names is {shown(given)}, it must be {num_constraints} different words, one for each "
             "threshold."
         )
     return tuple(names)

@@ -4,6 +4,7 @@ A schedule is three numbers, not a function, so that a grid over schedules is on
 a constant is the exponent 0.
 """
 
+import math
 import re
 from typing import Any, NamedTuple, TypeAlias
 
@@ -61,7 +62,7 @@ def as_schedule(name: str, value: Scheduled) -> Schedule:
     """A number as a constant schedule; refuses what is neither a number nor a schedule."""
     schedule = value if isinstance(value, Schedule) else Schedule(value, 0.0, 0.0)
     for number in schedule:
-        if isinstance(number, bool | str) or not np.isscalar(number) or not np.isfinite(number):
+        if not _is_number(number):
             raise ParameterError(
                 f"{name} is {value!r}, it must be a finite number or a schedule "
                 "(cmdpax.schedules.power)."
@@ -69,6 +70,16 @@ def as_schedule(name: str, value: Scheduled) -> Schedule:
     if schedule.offset <= -1:
         raise ParameterError(f"{name} has the offset {schedule.offset}, it must exceed -1.")
     return Schedule(*(float(number) for number in schedule))
+
+
+def _is_number(value: Any) -> bool:
+    """Whether it is a finite number, and not an integer beyond all floats."""
+    if isinstance(value, bool | str) or not np.isscalar(value):
+        return False
+    try:
+        return math.isfinite(float(value))  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return False
 
 
 def parse_schedule(name: str, text: str) -> Schedule:

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 from cmdpax.arguments import RUN_BYTES
 from cmdpax.experiments import Results, Stand, sweep
-from cmdpax.files import write_text
 from cmdpax.hyperparameters import require_count
 from cmdpax.limits import require_room
 from cmdpax.reporting import report
@@ -23,6 +22,7 @@ from cmdpax.reproduction.pictures import draw_figures
 from cmdpax.reproduction.tables import configuration_table, table_as_markdown, write_table
 from cmdpax.reproduction.theory import theory_claim
 from cmdpax.reproduction.verdict import Claim, as_markdown, as_record
+from cmdpax.storage.writing import write_text
 
 
 class Reproduction(NamedTuple):

@@ -35,7 +35,7 @@ from cmdpax.experiments.records import (
 )
 from cmdpax.files import load, save
 from cmdpax.model import CMDP
-from cmdpax.storage.paths import exists, reason, status
+from cmdpax.storage.paths import DamagedError, exists, reason, status
 from cmdpax.storage.texts import read_bytes
 from cmdpax.storage.writing import (
     remove_all_left_behind,
@@ -52,10 +52,6 @@ _FOLDERS = ("cmdps", *TABLES, "parts")
 _MANIFEST = "manifest.json"
 _TABLE = re.compile(r"([0-9a-f]{16})\.parquet")
 _ENTRY = re.compile(r"([0-9a-f]{16})\.json")
-
-
-class DamagedError(FileError):
-    """A file is not what was written."""
 
 
 class Known(NamedTuple):

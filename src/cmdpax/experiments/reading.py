@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cmdpax.arguments import Algorithm
 from cmdpax.errors import FileError, ParameterError, nearest_name
-from cmdpax.experiments.folder import DamagedError, Folder
+from cmdpax.experiments.folder import Folder
 from cmdpax.experiments.records import all_settings
 from cmdpax.experiments.specification import SHARED
 from cmdpax.files import load
@@ -18,6 +18,7 @@ from cmdpax.learning import repeat
 from cmdpax.model import CMDP
 from cmdpax.options import Options
 from cmdpax.schedules import Schedule
+from cmdpax.storage.paths import DamagedError
 
 if TYPE_CHECKING:
     import polars

@@ -9,7 +9,7 @@ from typing import Any
 from cmdpax.errors import CmdpaxWarning, InfeasibleError, ParameterError, SweepError
 from cmdpax.experiments.cluster import Status, prepare, require_answer, run_on_cluster
 from cmdpax.experiments.executing import Failed, Finished, Work, run_here
-from cmdpax.experiments.folder import DamagedError, Folder, Known
+from cmdpax.experiments.folder import Folder, Known
 from cmdpax.experiments.progress import Reporter, Stand, shown
 from cmdpax.experiments.reading import Results, results
 from cmdpax.experiments.records import FORMAT
@@ -25,6 +25,7 @@ from cmdpax.experiments.specification import SHARED, Specification, read_specifi
 from cmdpax.learning import require_stationary
 from cmdpax.manifest import device, versions
 from cmdpax.planning.solution import solve
+from cmdpax.storage.paths import DamagedError
 
 _TOLD = 8
 

@@ -19,6 +19,7 @@ from cmdpax.arguments import (
 from cmdpax.batch import cast
 from cmdpax.errors import ModelError, ParameterError
 from cmdpax.hyperparameters import hyperparameters, is_constant, require_count
+from cmdpax.learners import algorithms
 from cmdpax.learners.base import Factory, Hyperparameters
 from cmdpax.live.units import ROUNDING, Units, declare_units
 from cmdpax.model import CMDP, Sizes
@@ -85,7 +86,7 @@ class Declaration(NamedTuple):
     def require_same_algorithm(self, path: str | Path, algorithm: Algorithm | None) -> None:
         """A saved state goes on with the algorithm that made it; one's own must be given."""
         if algorithm is None:
-            if self.own:
+            if self.own or self.algorithm not in algorithms():  # a file may say anything
                 raise ParameterError(
                     f"{path} was saved with the factory {self.algorithm!r} of your own; give it as "
                     "algorithm."

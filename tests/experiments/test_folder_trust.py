@@ -15,7 +15,8 @@ import cmdpax
 from cmdpax.experiments import estimate
 from cmdpax.experiments.folder import Folder
 from report_cases import invent
-from sweep_cases import assert_same_results, contents, specification
+from storage_cases import contents, tree
+from sweep_cases import assert_same_results, specification
 
 WITHOUT_RIGHTS = """
 import contextlib, ctypes, io, json, os, sys
@@ -46,18 +47,6 @@ def call(folder: Path, commands: list[tuple[str, ...]]) -> list[tuple[int, str, 
     )
     assert ended.returncode == 0, ended.stderr
     return [tuple(json.loads(line)) for line in ended.stdout.splitlines()]
-
-
-def tree(folder: Path) -> dict[str, Any]:
-    """Everything below a folder: files with their content, links with their targets."""
-    return {
-        str(path.relative_to(folder)): os.readlink(path)
-        if path.is_symlink()
-        else path.read_bytes()
-        if path.is_file()
-        else None
-        for path in sorted(folder.rglob("*"))
-    }
 
 
 @pytest.fixture(scope="module")

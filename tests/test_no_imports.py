@@ -115,7 +115,7 @@ class TestFolders:
         estimate(specification(cmdps=BANDIT, algorithms=[{"name": "vanilla-dual"}]), sweep)
         for row in found.final.rows(named=True):
             if row["algorithm"] == ADDRESS:
-                with pytest.raises(cmdpax.ParameterError, match="give it as algorithm="):
+                with pytest.raises(cmdpax.ParameterError, match="it as algorithm="):
                     found.repeat(row["run"])
             else:
                 found.repeat(row["run"])
@@ -136,7 +136,7 @@ class TestRepeat:
     def test_needs_the_algorithm(self, sweep: Path, planted: Planted) -> None:
         found = cmdpax.results(sweep)
         (run, *_) = found.final.filter(algorithm=ADDRESS)["run"]
-        with pytest.raises(cmdpax.ParameterError, match=r"not of 'vanilla-dual'; give that one"):
+        with pytest.raises(cmdpax.ParameterError, match=r"not with 'vanilla-dual'; give the one"):
             found.repeat(run, algorithm="vanilla-dual")
         assert not planted.was_imported()
         by_address = found.repeat(run, algorithm=ADDRESS)
@@ -149,7 +149,7 @@ class TestRepeat:
         cmdp = cmdpax.environments.make("bandit")
         manifest = cmdpax.learn(cmdp, "vanilla-dual", num_episodes=5).manifest
         stored = json.loads(json.dumps(manifest | {"algorithm": name}))
-        with pytest.raises(cmdpax.ParameterError, match=r"give it as algorithm=|not a manifest"):
+        with pytest.raises(cmdpax.ParameterError, match=r"it as algorithm=|not a manifest"):
             cmdpax.repeat(cmdp, stored)
         assert not planted.was_imported()
 

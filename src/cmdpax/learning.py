@@ -145,12 +145,13 @@ def _require_same_algorithm(name: str, given: Algorithm | None) -> None:
     if given is None:
         if name not in algorithms():
             raise ParameterError(
-                f"the runs are of the algorithm {name!r}, which is not one of cmdpax; give it as "
-                "algorithm=, a factory or its address."
+                f"the runs were made with the algorithm {name!r}, which cmdpax does not have; give "
+                "it as algorithm=, a factory or its address."
             )
     elif name not in (name_of(given), address_of(given)):
         raise ParameterError(
-            f"the runs are of the algorithm {name!r}, not of {name_of(given)!r}; give that one."
+            f"the runs were made with the algorithm {name!r}, not with {name_of(given)!r}; give "
+            "the one that made them."
         )
 
 

@@ -95,6 +95,7 @@ class TestForeignFolders:
             ({".lock": "mine"}, ".lock"),
             ({"manifest.json": "{}"}, "manifest.json"),
             ({"manifest.json": json.dumps({"format": 1, "specification": {}, "cmdps": {}})}, "man"),
+            ({"manifest.json": '{"format": 3}'}, "manifest.json"),
             ({"parts/0123456789abcdef.json": "{}"}, "parts/0123456789abcdef.json"),
             ({"parts/notes.json": "{}", ".lock": ""}, "parts/notes.json"),
             ({"final/0123456789abcdef.parquet": "x"}, "final/0123456789abcdef.parquet"),

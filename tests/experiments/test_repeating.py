@@ -78,8 +78,8 @@ class TestAlgorithmsOfOnesOwn:
 
     def test_are_not_imported(self, results: cmdpax.Results) -> None:
         (run,) = results.final["run"]
-        with pytest.raises(cmdpax.ParameterError, match=r":own', which is not one of cmdpax; give"):
+        with pytest.raises(cmdpax.ParameterError, match=r":own', which cmdpax does not have; give"):
             results.repeat(run)
         for other in ("vanilla-dual", factory_of, f"{__name__}:other"):
-            with pytest.raises(cmdpax.ParameterError, match=r"not of .*; give that one"):
+            with pytest.raises(cmdpax.ParameterError, match=r"not with .*; give the one that made"):
                 results.repeat(run, algorithm=other)

@@ -17,7 +17,7 @@ import io
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -62,12 +62,14 @@ class Known(NamedTuple):
         is_damaged: whether it is there, and not what was written.
         settings: what all runs share; None if the folder says nothing about it.
         cmdps: the CMDPs by fingerprint, as sealed files describe them: nothing else is believed.
+        runs: those of all batches, damaged tables or not.
     """
 
     manifest: dict[str, Any] | None
     is_damaged: bool
     settings: dict[str, Any] | None
     cmdps: dict[str, Any]
+    runs: set[str]
 
 
 class Folder:
@@ -105,12 +107,8 @@ class Folder:
 
     def _is_earlier(self) -> bool:
         """Earlier versions did not sign; they wrote sealed batches, and a manifest first."""
-        if self.entries():
-            return True
-        try:
-            return self._manifest() is not None
-        except DamagedError:
-            return False
+        known = self.known()
+        return known.manifest is not None or bool(known.runs)
 
     # ------------------------------------------------------------------------------------ writing
 
@@ -175,7 +173,7 @@ class Folder:
 
     def read_manifest(self) -> dict[str, Any]:
         """The manifest, or an error that says what is wrong."""
-        found = self._manifest()
+        found = self._manifest(self.entries().values())
         if found is None:
             raise FileError(f"{self.path} holds no results: {self.manifest_path} does not exist.")
         return found[0]
@@ -183,27 +181,28 @@ class Folder:
     def known(self) -> Known:
         """What the folder says about all of its runs, even if its manifest is lost or damaged."""
         entries = list(self.entries().values())
+        runs = {run for entry in entries for run in entry["runs"]}
         cmdps = {fp: described for entry in entries for fp, described in entry["cmdps"].items()}
         is_damaged = False
         try:
-            found = self._manifest()
+            found = self._manifest(entries)
         except DamagedError:
             found, is_damaged = None, True
         if found is None:
             settings = all_settings(entries[0]["shared"]) if entries else None
-            return Known(None, is_damaged, settings, cmdps)
+            return Known(None, is_damaged, settings, cmdps, runs)
         manifest, is_sealed = found
         settings = all_settings(manifest["specification"])
-        return Known(manifest, False, settings, manifest["cmdps"] if is_sealed else cmdps)
+        return Known(manifest, False, settings, manifest["cmdps"] if is_sealed else cmdps, runs)
 
-    def _manifest(self) -> tuple[dict[str, Any], bool] | None:
-        """The manifest and whether it is sealed, if it is there."""
+    def _manifest(self, entries: Iterable[dict[str, Any]]) -> tuple[dict[str, Any], bool] | None:
+        """The manifest and whether it is sealed, if it is there; it must agree with the batches."""
         path = self.manifest_path
         if not exists(path):
             return None
         try:
             found = read_manifest(read_bytes(path))
-            require_agreement(found[0], self.entries().values())
+            require_agreement(found[0], entries)
         except NewerFormatError as error:
             raise FileError(
                 f"{self.path} was written by a newer cmdpax ({error}); upgrade."

@@ -84,9 +84,10 @@ def read_manifest(text: bytes) -> tuple[dict[str, Any], bool]:
         ValueError: it is not what was written; says why.
     """
     content = parse_json(text)
-    number = content.get("format") if isinstance(content, dict) else None
-    if isinstance(number, int) and number > FORMAT:
-        raise NewerFormatError(f"format {number}")
+    if isinstance(content, dict) and _Manifest.model_fields.keys() <= content.keys():
+        number = content["format"]
+        if isinstance(number, int) and number > FORMAT:
+            raise NewerFormatError(f"format {number}")
     sealed = "seal" in _checked(content, _Manifest)
     if sealed and content.pop("seal") != _seal(content):
         raise ValueError("its checksum is wrong")

@@ -183,10 +183,9 @@ def _is_finished(
     folder: Folder, runs: Sequence[Run], models: dict[str, Model], known: Known
 ) -> bool:
     """Whether everything is there and whole: then nothing is written, and nothing is locked."""
-    done = {run for entry in folder.entries().values() for run in entry["runs"]}
     if known.manifest is None or not models.keys() <= known.cmdps.keys():
         return False
-    if any(run.identity not in done for run in runs):
+    if any(run.identity not in known.runs for run in runs):
         return False
     try:
         folder.parts()

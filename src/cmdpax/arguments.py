@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from cmdpax.errors import ParameterError, check_choice
+from cmdpax.errors import ParameterError, check_choice, shown
 from cmdpax.hyperparameters import require_count
 from cmdpax.learners import DEFAULT_REGULARIZATION, factory_of
 from cmdpax.learners.base import Factory
@@ -74,10 +74,12 @@ def as_levels(levels: Any) -> tuple[float, ...]:
         found = tuple(float(level) for level in levels)
     except (TypeError, ValueError, OverflowError):
         raise ParameterError(
-            f"unsafe_at is {levels!r}, it must be a list of numbers such as (0.01, 0.1)."
+            f"unsafe_at is {shown(levels)}, it must be a list of numbers such as (0.01, 0.1)."
         ) from None
     if len({f"{level:g}" for level in found}) < len(found):
-        raise ParameterError(f"unsafe_at is {levels!r}: two of its levels are nearly the same.")
+        raise ParameterError(
+            f"unsafe_at is {shown(levels)}: two of its levels are nearly the same."
+        )
     return found
 
 
@@ -89,7 +91,7 @@ def as_seeds(seeds: Any) -> list[int]:
     found = [] if isinstance(seeds, str) or not isinstance(seeds, Iterable) else list(seeds)
     if not found or any(not hasattr(s, "__index__") or not 0 <= s < 2**32 for s in found):
         raise ParameterError(
-            f"seeds is {seeds!r}, it must be a number of runs or a list of whole numbers ≥ 0."
+            f"seeds is {shown(seeds)}, it must be a number of runs or a list of whole numbers ≥ 0."
         )
     return [int(seed) for seed in found]
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Integer
 
-from cmdpax.errors import ParameterError
+from cmdpax.errors import ParameterError, shown
 
 _NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?"
 _WRITTEN = re.compile(
@@ -64,7 +64,7 @@ def as_schedule(name: str, value: Scheduled) -> Schedule:
     for number in schedule:
         if not _is_number(number):
             raise ParameterError(
-                f"{name} is {value!r}, it must be a finite number or a schedule "
+                f"{name} is {shown(value)}, it must be a finite number or a schedule "
                 "(cmdpax.schedules.power)."
             )
     if schedule.offset <= -1:
@@ -87,7 +87,7 @@ def parse_schedule(name: str, text: str) -> Schedule:
     match = _WRITTEN.fullmatch(text.replace(" ", ""))
     if match is None:
         raise ParameterError(
-            f"{name} is {text!r}, it must be a number or a schedule such as 0.3*k^-0.2 or "
+            f"{name} is {shown(text)}, it must be a number or a schedule such as 0.3*k^-0.2 or "
             "0.3*(k+10)^-0.2."
         )
     return power(float(match["initial"]), -float(match["power"]), float(match["offset"] or 0))

@@ -33,7 +33,7 @@ from pydantic import (
 
 from cmdpax.arguments import address_of, as_levels, as_optimism, as_seeds, episodes_to_record
 from cmdpax.environments import describe
-from cmdpax.errors import CmdpaxError, FileError, ParameterError, nearest_name
+from cmdpax.errors import CmdpaxError, FileError, ParameterError, nearest_name, shown
 from cmdpax.hyperparameters import require_count
 from cmdpax.learners import factory_of, require_name
 from cmdpax.limits import require_room
@@ -78,7 +78,7 @@ def _plain(value: Any, place: str = "", depth: int = 0) -> Any:
 
 def _key(key: Any, place: str) -> str:
     if not isinstance(key, str):
-        raise ParameterError(f"{place or 'it'} has the key {key!r}, keys must be text.")
+        raise ParameterError(f"{place or 'it'} has the key {shown(key)}, keys must be text.")
     return str(_scalar(key, place))
 
 
@@ -87,7 +87,7 @@ def _scalar(value: Any, place: str) -> Any:
     if isinstance(value, int) and not -_LARGEST <= value < _LARGEST:
         raise ParameterError(f"{place} is an integer beyond 64 bits; write it as 1e20 or the like.")
     if isinstance(value, str) and not _is_unicode(value):
-        raise ParameterError(f"{place} is {value!r}, which is not Unicode.")
+        raise ParameterError(f"{place} is {shown(value)}, which is not Unicode.")
     if isinstance(value, int | float | str | None) or callable(value):
         return value
     kind = type(value).__name__
@@ -236,7 +236,7 @@ def to_schedule(name: str, value: Any) -> Schedule:
                 hint = nearest_name(key, Schedule._fields)
                 raise ParameterError(f"{name} has the unknown key {key!r}; {hint}.")
         if "initial" not in value:
-            raise ParameterError(f"{name} is {value}, it needs the key 'initial'.")
+            raise ParameterError(f"{name} is {shown(value)}, it needs the key 'initial'.")
         value = Schedule(*(value.get(key, 0.0) for key in Schedule._fields))
     return as_schedule(name, value)
 
@@ -265,7 +265,7 @@ def _as_number(name: str, value: Any) -> float | None:
     if value is None and name.endswith("unvisited_rewards"):
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
-        raise ParameterError(f"{name} is {value!r}, it must be a number.")
+        raise ParameterError(f"{name} is {shown(value)}, it must be a number.")
     return float(value)
 
 
@@ -331,7 +331,7 @@ def _sentence(error: ValidationError) -> str:
         sentence = str(first["ctx"]["error"])
         return sentence if sentence.startswith(place) else f"{place}: {sentence}"
     message = first["msg"].rstrip(".")
-    return f"{place} is {first['input']!r}: {message[0].lower()}{message[1:]}."
+    return f"{place} is {shown(first['input'])}: {message[0].lower()}{message[1:]}."
 
 
 def _place(location: tuple[int | str, ...]) -> str:

@@ -3,7 +3,7 @@
 import importlib
 import inspect
 
-from cmdpax.errors import ParameterError, nearest_name
+from cmdpax.errors import ParameterError, nearest_name, shown
 from cmdpax.estimation import Knowledge
 from cmdpax.learners.base import (
     Factory,
@@ -61,12 +61,12 @@ def require_name(algorithm: str) -> None:
         module, _, name = algorithm.partition(":")
         if not all(part.isidentifier() for part in (*module.split("."), name)):
             raise ParameterError(
-                f"algorithm {algorithm!r} cannot be imported (it is not of the form "
+                f"algorithm {shown(algorithm)} cannot be imported (it is not of the form "
                 '"package.module:name"); give the names of a module and of a factory in it.'
             )
     elif algorithm not in _FACTORIES:
         raise ParameterError(
-            f"unknown algorithm {algorithm!r}; {nearest_name(str(algorithm), _FACTORIES)}."
+            f"unknown algorithm {shown(algorithm)}; {nearest_name(str(algorithm), _FACTORIES)}."
         )
 
 

@@ -17,6 +17,7 @@ from cmdpax.arguments import (
 )
 from cmdpax.errors import ModelError, ParameterError, shown
 from cmdpax.hyperparameters import hyperparameters, is_constant, require_count
+from cmdpax.learners import algorithms
 from cmdpax.learners.base import Hyperparameters
 from cmdpax.limits import require_room
 from cmdpax.live.units import ROUNDING, SENSES, Units, declare_units
@@ -84,7 +85,7 @@ class Declaration(NamedTuple):
     def require_same_algorithm(self, path: str | Path, algorithm: Algorithm | None) -> None:
         """A saved state goes on with the algorithm that made it; one's own must be given."""
         if algorithm is None:
-            if self.own:
+            if self.own or self.algorithm not in algorithms():  # a file may say anything
                 raise ParameterError(
                     f"{path} was saved with the factory {self.algorithm!r} of your own; give it as "
                     "algorithm."

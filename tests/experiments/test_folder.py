@@ -192,6 +192,7 @@ def test_damage_and_a_larger_specification(folder):
 
 
 class TestNeighbours:
+    @pytest.mark.kills
     def test_one_writer_at_a_time(self, folder, expected):
         before = contents(folder)
         with subprocess.Popen(

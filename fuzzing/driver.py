@@ -1,0 +1,219 @@
+"""Cases handed to workers, their time measured, and what they find written down."""
+
+import multiprocessing
+import os
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fuzzing.cases import Case, Failure, Input
+from fuzzing.worker import Settings, Verdict, work
+
+_STARTING = 300.0
+_COMPILING = 5.0
+"""How much longer the first, valid cases may take: they compile programs."""
+_BLOCKED = 4.0
+"""How much longer a case may take that does not use the processor."""
+Found = Callable[[Failure], None]
+
+
+class Tally:
+    """What was run of a target."""
+
+    def __init__(self) -> None:
+        """Nothing yet."""
+        self.statuses: Counter[str] = Counter()
+        self.seconds = self.slowest = 0.0
+        self.slowest_number = 0
+        self.num_bytes = 0
+        self.next_number = 0
+
+    def count(self, case: Case, verdict: Verdict) -> None:
+        """Add a case."""
+        self.statuses[verdict.status] += 1
+        self.seconds += verdict.seconds
+        if case.number >= 0 and verdict.seconds > self.slowest:
+            self.slowest, self.slowest_number = verdict.seconds, case.number
+        self.num_bytes = max(self.num_bytes, verdict.num_bytes)
+
+
+class _Busy(NamedTuple):
+    """A case that runs, since when, and what it may take."""
+
+    case: Case
+    begun: float
+    used: float  # seconds of the processor before it
+    limit: float
+
+
+class Crewman:
+    """A worker, from the driver's side: replaced when it dies or takes too long."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Start the process."""
+        self.settings = settings
+        self.busy: _Busy | None = None
+        self._start()
+
+    def _start(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.connection, theirs = context.Pipe()
+        self.process = context.Process(target=work, args=(theirs, self.settings), daemon=True)
+        self.process.start()
+        theirs.close()
+        self.ready = False
+        self.started = time.monotonic()
+
+    def give(self, case: Case, given: Input | None, patience: float = 1.0) -> None:
+        """Let it run a case."""
+        limit = patience * self.settings.seconds
+        self.busy = _Busy(case, time.monotonic(), self._used(), limit)
+        self.connection.send((case, given))
+
+    def answer(self) -> Verdict | None:
+        """The verdict that has come, if it is one; a worker that died or hangs is replaced."""
+        try:
+            if self.connection.poll():
+                return self._received(self.connection.recv())
+        except (EOFError, OSError):
+            return self._replaced("crashed")
+        return self._replaced("hung") if self._is_late() else None
+
+    def _is_late(self) -> bool:
+        """By the processor's time, since others may use it too; by the clock if nothing happens."""
+        if self.busy is None:
+            return not self.ready and time.monotonic() - self.started > _STARTING
+        _, begun, used, limit = self.busy
+        elapsed = time.monotonic() - begun
+        return elapsed > limit and (elapsed > _BLOCKED * limit or self._used() - used > limit)
+
+    def _used(self) -> float:
+        """Seconds of the processor that the process used."""
+        try:
+            fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return 0.0
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def _received(self, message: Any) -> Verdict | None:
+        if isinstance(message, Verdict):
+            self.busy = None
+            return message
+        self.ready = True
+        return None
+
+    def _replaced(self, kind: str) -> Verdict:
+        """End the process, whose last words are in its file, and start another one."""
+        if self.busy is None:
+            raise RuntimeError(f"a worker {kind} before its first case")
+        seconds = time.monotonic() - self.busy.begun
+        self.end()
+        stack = self.settings.folder / "stack.txt"
+        text = f"the worker {kind}, exit code {self.process.exitcode}\n{stack.read_text()}"
+        self.busy = None
+        self._start()
+        return Verdict("found", kind, _place(text), text, seconds, 0)
+
+    def end(self) -> None:
+        """End the process."""
+        self.process.kill()
+        self.process.join()
+        self.connection.close()
+
+
+def _place(stack: str) -> str:
+    """The innermost line of the library in what faulthandler wrote."""
+    for line in stack.splitlines():
+        if line.startswith("  File") and "/cmdpax/" in line:
+            file, _, rest = line.partition('"')[2].partition('"')
+            return f"{file.rpartition('/cmdpax/')[2]}:{rest.split()[2]}"
+    return ""
+
+
+class Fuzzing:
+    """Workers, and the tallies of the targets."""
+
+    def __init__(self, settings: list[Settings], weights: dict[str, float], seed: int) -> None:
+        """Start the workers."""
+        self.tallies = {name: Tally() for name in weights}
+        self.seed = seed
+        self._weights = weights
+        self._crew = [Crewman(one) for one in settings]
+
+    def run(self, warm_up: list[Case], seconds: float, found: Found) -> None:
+        """The valid cases on every worker, then case after case, until the time is over."""
+        waiting = {id(one): list(warm_up) for one in self._crew}
+        end = time.monotonic() + seconds
+        for one in self._answers(found):
+            if time.monotonic() > end:
+                break
+            if waiting[id(one)]:
+                one.give(waiting[id(one)].pop(0), None, patience=_COMPILING)
+            else:
+                one.give(self._next(), None)
+
+    def replay(self, case: Case, given: Input) -> Verdict:
+        """Run one input again."""
+        verdicts: list[Failure] = []
+        for one in self._answers(verdicts.append):
+            if self.tallies[case.target].statuses:
+                break
+            one.give(case, given, patience=_COMPILING)
+        tally = self.tallies[case.target]
+        (status,) = tally.statuses
+        failure = verdicts[0] if verdicts else Failure(case, "", "", "")
+        return Verdict(status, *failure[1:], tally.seconds, tally.num_bytes)
+
+    def _next(self) -> Case:
+        """Of the target that had the least of its share of the time."""
+
+        def spent(name: str) -> float:
+            running = [one.busy for one in self._crew if one.busy and one.busy.case.target == name]
+            begun = sum(time.monotonic() - busy.begun for busy in running)
+            return (self.tallies[name].seconds + begun) / self._weights[name]
+
+        name = min(self._weights, key=spent)
+        tally = self.tallies[name]
+        tally.next_number += 1
+        return Case(name, self.seed, tally.next_number - 1)
+
+    def _answers(self, found: Found) -> Iterator[Crewman]:
+        """Workers that have nothing to do, each time that there is one."""
+        while True:
+            for one in self._crew:
+                case = one.busy.case if one.busy else None
+                verdict = one.answer()
+                if verdict is not None and case is not None:
+                    self.tallies[case.target].count(case, verdict)
+                    if verdict.status == "found":
+                        found(Failure(case, verdict.kind, verdict.place, verdict.text))
+                if one.ready and one.busy is None:
+                    yield one
+            connections: list[Connection] = [one.connection for one in self._crew]
+            wait(connections, timeout=0.1)
+
+    def end(self) -> None:
+        """End the workers."""
+        for one in self._crew:
+            one.end()
+
+
+class Defects:
+    """Failures by what they most likely have in common; the first few of each are kept."""
+
+    def __init__(self, keep: Callable[[Failure], Path], most: int = 3) -> None:
+        """With how a failure is kept."""
+        self._keep, self._most = keep, most
+        self.counts: Counter[tuple[str, str, str]] = Counter()
+        self.files: dict[tuple[str, str, str], list[Path]] = defaultdict(list)
+        self.texts: dict[tuple[str, str, str], str] = {}
+
+    def add(self, failure: Failure) -> None:
+        """Count a failure."""
+        self.counts[failure.defect] += 1
+        if len(self.files[failure.defect]) < self._most:
+            self.files[failure.defect].append(self._keep(failure))
+            self.texts.setdefault(failure.defect, failure.text)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fuzzing.cases import Case, Failure, keep, kept
-from fuzzing.driver import Defects, Fuzzing
+from fuzzing.driver import Defects, Fuzzing, table
 from fuzzing.targets import TARGETS
 from fuzzing.targets.base import generate
 from fuzzing.worker import Settings, read_samples, write_samples
@@ -69,15 +69,7 @@ def _run(fuzzing: Fuzzing, warm_up: list[Case], seconds: float, defects: Defects
     begun = time.monotonic()
     fuzzing.run(warm_up, seconds, defects.add)
     print(f"\nseed {fuzzing.seed}, {time.monotonic() - begun:.0f} s")
-    print(f"{'target':16}{'cases':>9}{'passed':>9}{'refused':>9}{'found':>7}", end="")
-    print(f"{'cases/s':>9}{'slowest':>9}{'MiB':>6}")
-    for name, tally in fuzzing.tallies.items():
-        counts = [tally.statuses[status] for status in ("passed", "refused", "found")]
-        rate = sum(counts) / tally.seconds if tally.seconds else 0.0
-        print(f"{name:16}{sum(counts):9,}" + "".join(f"{count:9,}" for count in counts[:2]), end="")
-        print(
-            f"{counts[2]:7,}{rate:9,.0f}{tally.slowest:8.1f}s{tally.num_bytes / 2**20:6.0f}  {tally.slowest_number}"
-        )
+    print(table(fuzzing.tallies))
     for defect, count in defects.counts.most_common():
         target, kind, place = defect
         print(f"\n{count} × {kind} in {target} at {place}")

@@ -34,8 +34,10 @@ class Tally:
     def count(self, case: Case, verdict: Verdict) -> None:
         """Add a case."""
         self.statuses[verdict.status] += 1
+        if case.number < 0:
+            return  # programs were compiled
         self.seconds += verdict.seconds
-        if case.number >= 0 and verdict.seconds > self.slowest:
+        if verdict.seconds > self.slowest:
             self.slowest, self.slowest_number = verdict.seconds, case.number
         self.num_bytes = max(self.num_bytes, verdict.num_bytes)
 
@@ -217,3 +219,20 @@ class Defects:
         if len(self.files[failure.defect]) < self._most:
             self.files[failure.defect].append(self._keep(failure))
             self.texts.setdefault(failure.defect, failure.text)
+
+
+def table(tallies: dict[str, Tally]) -> str:
+    """What was run, a line per target; the slowest case has its number."""
+    lines = [
+        f"{'target':16}{'cases':>9}{'passed':>9}{'refused':>9}{'found':>7}{'cases/s':>9}"
+        f"{'MiB':>6}{'slowest':>10}"
+    ]
+    for name, tally in tallies.items():
+        passed, refused, found = (tally.statuses[one] for one in ("passed", "refused", "found"))
+        cases = passed + refused + found
+        rate = cases / tally.seconds if tally.seconds else 0.0
+        lines.append(
+            f"{name:16}{cases:9,}{passed:9,}{refused:9,}{found:7,}{rate:9,.1f}"
+            f"{tally.num_bytes / 2**20:6.0f}{tally.slowest:9.1f}s (case {tally.slowest_number})"
+        )
+    return "\n".join(lines)

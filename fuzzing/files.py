@@ -22,7 +22,8 @@ def mutate(rng: Random, path: str, content: bytes, donors: Sequence[bytes]) -> b
         ".parquet": frames.mutate,
     }
     suffix = path[path.rfind(".") :]
-    if rng.random() < _BLIND or suffix not in ways:
+    whole = content in donors  # what was changed before may not be readable
+    if rng.random() < _BLIND or suffix not in ways or not whole:
         return mangling.mutate(rng, content, donors)
     return ways[suffix](rng, content)
 

@@ -38,8 +38,9 @@ _NEVER = (
     "subprocess.Popen",
     "webbrowser.open",
 )
+_FOLLOWING = ("open", "os.chmod", "os.truncate", "os.utime")  # links are followed
 _LIBRARY = "cmdpax."
-MACHINERY = ("importlib", "<frozen importlib")
+_MACHINERY = ("importlib", "<frozen importlib")
 
 
 class Guard:
@@ -91,7 +92,7 @@ class Guard:
             path, mode, flags = arguments
             writes = bool(set(mode or "") & set("wax+")) or bool((flags or 0) & _WRITING)
             if writes:
-                self._require_inside("opened for writing", path)
+                self._require_inside("open", path)
         elif event in _PATHS:
             for index in _PATHS[event]:
                 self._require_inside(event, arguments[index])
@@ -106,7 +107,7 @@ class Guard:
         text = os.fsdecode(path)
         parent = os.path.realpath(os.path.dirname(text) or ".")
         place = os.path.join(parent, os.path.basename(text))
-        if what.startswith("opened"):
+        if what in _FOLLOWING:
             place = os.path.realpath(place)
         inside = any(place == root or place.startswith(root + os.sep) for root in self._folders)
         if not inside and place != os.devnull:
@@ -115,6 +116,8 @@ class Guard:
     def _judge_import(self, module: str) -> None:
         """An import that no import statement of the library says is the content's."""
         top = module.partition(".")[0]
+        if top == "importlib":
+            return  # the machinery itself, which is imported as it is needed
         frame = _importer()
         dynamic = (
             frame is not None
@@ -130,7 +133,7 @@ def _importer() -> FrameType | None:
     frame: FrameType | None = sys._getframe()
     while frame is not None:
         file = frame.f_code.co_filename
-        inside = f"{os.sep}importlib{os.sep}" in file or file.startswith(MACHINERY)
+        inside = f"{os.sep}importlib{os.sep}" in file or file.startswith(_MACHINERY)
         if not inside and file != __file__:
             return frame
         frame = frame.f_back

@@ -18,8 +18,8 @@ class Pairs(NamedTuple):
     pairs: tuple[tuple[str, Any], ...]
 
 
-PLANTED = ("planted_module", "antigravity", "this", "turtledemo")
-"""Modules that nothing but the content of a file names."""
+PLANTED = ("planted_module", "wave", "no_such_module")
+"""Modules that nothing but the content of a file names: one of ours, one of Python's, none."""
 ADDRESSES = (
     *(f"{name}:fly" for name in PLANTED),
     "planted_module:f:g",
@@ -28,7 +28,7 @@ ADDRESSES = (
     ":",
     ":x",
     "planted_module:",
-    "os:system",
+    "os:getcwd",
 )
 TEXTS = (
     "",

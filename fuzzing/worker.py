@@ -3,6 +3,7 @@
 import faulthandler
 import json
 import os
+import re
 import resource
 import sys
 import tempfile
@@ -19,7 +20,7 @@ from fuzzing.hostile import PLANTED
 
 LIBRARY_BYTES = 2**26
 """What cmdpax itself is told not to exceed."""
-_TEMPORARY_NAMES = ("writing-", ".tmp", ".partial")
+_TEMPORARY_NAME = re.compile(r"writing-|\.cmdpax-|\.tmp$")
 
 
 class Settings(NamedTuple):
@@ -86,6 +87,7 @@ class Worker:
         import importlib
 
         self._targets = importlib.import_module(settings.module).TARGETS
+        importlib.import_module("cmdpax.caching").cache_compilation()
         self._samples: dict[str, list[Input]] = {}
         self._stack = (settings.folder / "stack.txt").open("w+")
         faulthandler.enable(self._stack)
@@ -123,7 +125,7 @@ class Worker:
                 status, kind = "found", "a valid input is refused"
             if status != "found":
                 broken = [
-                    *self._guard.seen,
+                    *(self._guard.seen if case.number >= 0 else _worse(self._guard.seen)),
                     *self._too_much(guards.peak() - before),
                     *_left(given, inside, self._temporary, target),
                     *([] if outside == _contents(folder / OUTSIDE) else [("touched", "outside")]),
@@ -137,6 +139,11 @@ class Worker:
         if num_bytes <= self._settings.num_bytes:
             return []
         return [("too much memory", f"{num_bytes / 2**20:.0f} MiB")]
+
+
+def _worse(seen: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Without what is done once in a process: modules are imported, Matplotlib looks for fonts."""
+    return [one for one in seen if one[0] not in ("imported", "subprocess.Popen")]
 
 
 # ----------------------------------------------------------------------------------------- outcome
@@ -182,7 +189,8 @@ def _left(given: Input, inside: Path, temporary: Path, target: Any) -> list[tupl
     laid = {entry.path for entry in given.entries}
     for path in sorted(inside.rglob("*")):
         name = os.fspath(path.relative_to(inside))
-        if name not in laid and any(part in path.name for part in _TEMPORARY_NAMES):
+        wanted = target.outputs.match(name) or any(one.startswith(f"{name}/") for one in laid)
+        if name not in laid and (not wanted or _TEMPORARY_NAME.search(path.name)):
             found.append(("left behind", name))
     return found + [
         ("a foreign file is changed", entry.path)
@@ -216,7 +224,7 @@ def _prepare(settings: Settings, temporary: Path) -> None:
     """Before anything is imported: where caches and temporary files go, and what can be planted."""
     planted = settings.folder / "planted"
     planted.mkdir(exist_ok=True)
-    (planted / f"{PLANTED[0]}.py").write_text("def f(*given): raise SystemExit(99)\n")
+    (planted / f"{PLANTED[0]}.py").write_text("def f(*given): return None\nfly = f\n")
     sys.path.append(str(planted))
     os.environ |= {
         "XDG_CACHE_HOME": str(settings.cache),

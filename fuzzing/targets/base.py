@@ -25,7 +25,7 @@ class Target(NamedTuple):
         mutate: changes an input; files to take parts from are given.
         weight: its share of the time.
         imports: whether the input may say what is imported.
-        outputs: names of files, as a regular expression, that may be there afterwards.
+        outputs: how the names of files begin that may be there afterwards, if they were not before.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Target(NamedTuple):
     mutate: Callable[[Random, Input, Sequence[bytes]], Input] = mutate_one
     weight: float = 1.0
     imports: bool = False
-    outputs: re.Pattern[str] = re.compile(r"out\.\w+")
+    outputs: re.Pattern[str] = re.compile(r"out\.")
 
 
 def generate(target: Target, case: Case, samples: Sequence[Input]) -> Input:

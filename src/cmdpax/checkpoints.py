@@ -3,7 +3,7 @@
 It holds the position of every group of runs, and the manifest of the runs. It is written aside and
 renamed, so that there is always a whole one, and it goes on only with the runs, the versions and
 the device that its manifest names: then the finished runs are those of an uninterrupted batch, bit
-for bit.
+for bit. One process has it at a time, from the moment it is opened until it is closed.
 """
 
 import json
@@ -18,8 +18,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from cmdpax.errors import FileError
-from cmdpax.files import read_npz, remove_left_behind, require_folder, write_atomically
 from cmdpax.group import Position
+from cmdpax.storage.archives import read_npz
+from cmdpax.storage.locking import lock_beside
+from cmdpax.storage.paths import exists
+from cmdpax.storage.texts import parse_json
+from cmdpax.storage.writing import remove_left_behind, require_target, write_atomically
 
 FORMAT = 1
 _SECONDS = 10.0
@@ -46,10 +50,23 @@ class Checkpoint:
         self._groups: dict[int, list[np.ndarray]] = {}
         self._lock = threading.Lock()
         self._written = time.monotonic()
-        require_folder(self.path)
-        remove_left_behind(self.path)
-        if self.path.exists():
-            self._read()
+        require_target(self.path)
+        self._owned = lock_beside(self.path)  # before anything of a running process is touched
+        try:
+            remove_left_behind(self.path)
+            if exists(self.path):
+                self._read()
+        except BaseException:
+            self._owned.release()
+            raise
+
+    def __enter__(self) -> "Checkpoint":
+        """It is open already."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let other processes have it."""
+        self._owned.release()
 
     def restore(self, group: int, first: Position) -> Position:
         """Where a group was, in arrays like those of its first position, or that one."""
@@ -92,24 +109,28 @@ class Checkpoint:
     def _read(self) -> None:
         try:
             entries = read_npz(self.path)
-            head = json.loads(str(entries["checkpoint"]))
+            head = parse_json(str(entries["checkpoint"]))
             if head["format"] != FORMAT:
                 raise FileError(
                     f"{self.path} has the checkpoint format {head['format']}, this version of "
                     f"cmdpax reads {FORMAT}; go on with the version that wrote it."
                 )
-            manifest, self.group_size = head["manifest"], int(head["group_size"])
+            self._require_same(head["manifest"])
+            self.group_size = self._checked_size(head["group_size"])
             self._groups = {
                 int(group): [entries[f"{group}.{index}"] for index in range(count)]
                 for group, count in head["leaves"].items()
             }
-            self._require_same(manifest)
         except FileError:
             raise
-        except OSError as error:
-            raise FileError(f"{self.path} cannot be read: {error.strerror or error}.") from None
         except (KeyError, TypeError, ValueError, AttributeError):
             raise self._damaged() from None
+
+    def _checked_size(self, size: Any) -> int:
+        """Runs per group: no more than there are, or their arrays would be made all the same."""
+        if type(size) is not int or not 1 <= size <= len(self._manifest["runs"]):
+            raise self._damaged()
+        return size
 
     def _require_same(self, manifest: dict[str, Any]) -> None:
         for name, here in self._manifest.items():

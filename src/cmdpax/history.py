@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cmdpax.files import write_npz
 from cmdpax.regret import Regret, growth_exponents
+from cmdpax.storage.writing import write_npz
 
 
 class Log(NamedTuple):

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -171,8 +171,9 @@ def learn_batch(
         tuple(options.unsafe_at),
     )
     manifest = write_manifest(cmdp, algorithm, configurations, options, solution)
-    kept = None if checkpoint is None else Checkpoint(checkpoint, manifest)
-    with jax.enable_x64(options.precision == "double"), _reporting(progress) as report:
+    opened = nullcontext() if checkpoint is None else Checkpoint(checkpoint, manifest)
+    in_precision = jax.enable_x64(options.precision == "double")
+    with opened as kept, in_precision, _reporting(progress) as report:
         collected = run_batch(task, configurations, saddles, report, kept)
     _warn_capped(collected.capped, options.num_episodes)
     return _history(collected, options, solution, cmdp, manifest)

@@ -87,7 +87,9 @@ class TestOthers:
     def test_what_is_not_there(self, tmp_path: Path):
         assert_refused(tmp_path / "none.npz", "does not exist")
         (tmp_path / "folder.npz").mkdir()
-        sentence = f"{tmp_path / 'folder.npz'} is a folder; give a file that agent.save wrote."
+        sentence = (
+            f"{tmp_path / 'folder.npz'} is a folder, not a file; give a file that agent.save wrote."
+        )
         with pytest.raises(cmdpax.FileError, match=re.escape(sentence)):
             cmdpax.Agent.load(tmp_path / "folder.npz")
 

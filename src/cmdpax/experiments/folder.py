@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from cmdpax.errors import FileError
 from cmdpax.experiments.runs import batch_name
-from cmdpax.files import load, save, write_bytes, write_text
+from cmdpax.files import load, save
 from cmdpax.model import CMDP
+from cmdpax.storage.writing import write_bytes, write_text
 
 if TYPE_CHECKING:
     import polars

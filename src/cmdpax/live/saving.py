@@ -3,12 +3,13 @@
 The file holds the declaration, the learner's state, the open episode and the tally; the randomness
 of the actions is a function of the seed and the episode's number. It is written aside and renamed,
 so there is always a whole one. The account stands in it as text, so that it can be watched without
-the learner.
+the learner. Any process may read it, and one may write it: that of the agent that did so first.
 """
 
 import json
 import os
 import threading
+import weakref
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,10 +19,14 @@ import numpy as np
 
 from cmdpax import version
 from cmdpax.errors import CmdpaxError, FileError
-from cmdpax.files import read_npz, remove_left_behind, write_atomically
 from cmdpax.live.accounts import RECENT, AgentAccount, Tally
 from cmdpax.live.declaration import Declaration
 from cmdpax.live.episode import OpenEpisode
+from cmdpax.storage.archives import read_npz
+from cmdpax.storage.locking import Lock, lock_beside
+from cmdpax.storage.paths import DamagedError, require_file
+from cmdpax.storage.texts import parse_json
+from cmdpax.storage.writing import remove_left_behind, require_target, write_atomically
 
 FORMAT = 1
 _SAVING = threading.Lock()  # or one thread would remove what another is writing
@@ -39,8 +44,32 @@ class Saved(NamedTuple):
     account: AgentAccount
 
 
+class Owned:
+    """The files that an agent has written, which no other process may write while it lives."""
+
+    def __init__(self) -> None:
+        """None so far; all are given back when this object is gone."""
+        self._locks: dict[Path, Lock] = {}
+        weakref.finalize(self, _release, self._locks)
+
+    def __reduce__(self) -> tuple[type["Owned"], tuple[()]]:
+        """A copy of an agent has written nothing yet."""
+        return Owned, ()
+
+    def require(self, path: Path) -> None:
+        """Own a file, or say that another process does; agents of one process may share it."""
+        target = Path(os.path.realpath(require_target(path)))
+        if target not in self._locks:
+            self._locks[target] = lock_beside(path, shared=True)
+
+
+def _release(locks: dict[Path, Lock]) -> None:
+    for lock in locks.values():
+        lock.release()
+
+
 def save(path: Path, saved: Saved) -> None:
-    """Write a file, whole or not at all."""
+    """Write a file, whole or not at all; for its owner."""
     declared, tally, episode, leaves, account = saved
     head, arrays = declared.to_entries()
     content = {
@@ -132,18 +161,15 @@ def restore(path: Path, leaves: list[np.ndarray], shapes: Any) -> Any:
 
 def _head(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """The arrays of a file, and its text, if it is an agent's and of this version."""
-    if not path.is_file():
-        what = "is a folder" if path.is_dir() else "does not exist"
-        raise FileError(f"{path} {what}; give a file that agent.save wrote.")
+    try:
+        require_file(path)
+    except FileError as error:
+        raise FileError(f"{str(error)[:-1]}; give a file that agent.save wrote.") from None
     try:
         entries = read_npz(path)
-        head = json.loads(str(entries["agent"]))
+        head = parse_json(str(entries["agent"]))
         form, written = head["format"], head["cmdpax"]
-    except OSError as error:
-        if isinstance(error, FileError):
-            raise _damaged(path) from None
-        raise FileError(f"{path} cannot be read: {error.strerror or error}.") from None
-    except (KeyError, TypeError, ValueError):
+    except (DamagedError, KeyError, TypeError, ValueError):
         raise _damaged(path) from None
     if (form, written) != (FORMAT, version.__version__):
         raise FileError(

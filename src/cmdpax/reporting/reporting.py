@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from cmdpax.errors import FileError
-from cmdpax.files import require_folder, write_text
+from cmdpax.storage.writing import require_target, write_text
 
 ENDINGS = (".html", ".htm")
 
@@ -35,4 +35,4 @@ def require_page(path: Path) -> None:
     """Refuse a path that no page can be written to, before any work is done for it."""
     if path.suffix.lower() not in ENDINGS:
         raise FileError(f"{path} has the ending {path.suffix!r}; a page is a .html file.")
-    require_folder(path)
+    require_target(path)

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 from cmdpax.errors import ParameterError
 from cmdpax.experiments import Results, Stand, sweep
-from cmdpax.files import write_text
 from cmdpax.reporting import report
 from cmdpax.reproduction import claims
 from cmdpax.reproduction.compilation import compilation_time
@@ -20,6 +19,7 @@ from cmdpax.reproduction.pictures import draw_figures, make_figure_folder
 from cmdpax.reproduction.tables import configuration_table, table_as_markdown, write_table
 from cmdpax.reproduction.theory import theory_claim
 from cmdpax.reproduction.verdict import Claim, as_markdown, as_record
+from cmdpax.storage.writing import write_text
 
 
 class Reproduction(NamedTuple):

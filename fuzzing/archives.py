@@ -1,5 +1,6 @@
 """`.npz` archives and `.npy` arrays that lie: about names, sizes, shapes, types and compression."""
 
+import base64
 import bz2
 import functools
 import io
@@ -250,15 +251,18 @@ def deflated_bomb(name: str) -> Member:
     return Member(name, head + block * BOMB_BLOCKS + packer.flush(), _DEFLATED, crc, size)
 
 
-@functools.cache
-def _bzip2() -> bytes:
-    packer = bz2.BZ2Compressor(9)
-    parts = [packer.compress(_zeros()[0])]
-    parts += [packer.compress(_BLOCK) for _ in range(BOMB_BLOCKS)]
-    return b"".join(parts) + packer.flush()
+_BZIP2_BOMB = (  # bz2.compress of the header and the zeros, which takes seconds
+    "QlpoOTFBWSZTWVf84qoFfkHfoOAQQOR2VAEDQiCvRd0KCAAACCAAlIZTSnpMJobUepoMEz1J+lBFVPUyYIMIwCAN"
+    "CH4FAFVRICKAKqibfkEUASSSCL+TUiNocjkiuToM4w6QuiKaJSlLSh9YHHCfzDFcu+zJYz9xrweoXsm/ucwk6rVF"
+    "7IQSAASSSE/mKCskymshwTxb4CvxyAAYAAABBAAGEAmoyFQEtSFQEuYoKyTKayHBPFvgK/HIABgAAAEEAAYQCajI"
+    "VAS1IVAS5igrJMprIcE8W+Ar8cgAGAAAAQQABhAJqMhUBLUhUBLmKCskymshwTxb4CvxyAAYAAABBAAGEAmoyFQE"
+    "tSFQEuYoKyTKayHBPFvgK/HIABgAAAEEAAYQCajIVAS1IVAS5igrJMprIcE8W+Ar8cgAGAAAAQQABhAJqMhUBLUh"
+    "UBLmKCskymshwTxb4CvxyAAYAAABBAAGEAmoyFQEtSFQEuYoKyTKayHBPFvgK/HIABgAAAEEAAYQCajIVAS1IVAS"
+    "5igrJMprPP9LYMAGEkwAGAAAQAABBAAGGYClNMREFsSIgvF3JFOFCQ5I0myA"
+)
 
 
 def bzip2_bomb(name: str) -> Member:
     """A few hundred bytes."""
     _, crc, size = _zeros()
-    return Member(name, _bzip2(), _BZIP2, crc, size)
+    return Member(name, base64.b64decode(_BZIP2_BOMB), _BZIP2, crc, size)

@@ -113,11 +113,11 @@ class Crewman:
             raise RuntimeError(f"a worker {kind} before its first case")
         seconds = time.monotonic() - self.busy.begun
         self.end()
-        stack = self.settings.folder / "stack.txt"
-        text = f"the worker {kind}, exit code {self.process.exitcode}\n{stack.read_text()}"
+        stack = (self.settings.folder / "stack.txt").read_text().splitlines()
+        text = f"the worker {kind}, exit code {self.process.exitcode}"
         self.busy = None
         self._start()
-        return Verdict("found", kind, _place(text), text, seconds, 0)
+        return Verdict("found", kind, _place(stack), "\n".join([*stack[::-1], text]), seconds, 0)
 
     def end(self) -> None:
         """End the process."""
@@ -126,9 +126,9 @@ class Crewman:
         self.connection.close()
 
 
-def _place(stack: str) -> str:
-    """The innermost line of the library in what faulthandler wrote."""
-    for line in stack.splitlines():
+def _place(stack: list[str]) -> str:
+    """The innermost line of the library in what faulthandler wrote, which begins with that."""
+    for line in stack:
         if line.startswith("  File") and "/cmdpax/" in line:
             file, _, rest = line.partition('"')[2].partition('"')
             return f"{file.rpartition('/cmdpax/')[2]}:{rest.split()[2]}"
@@ -145,31 +145,41 @@ class Fuzzing:
         self._weights = weights
         self._crew = [Crewman(one) for one in settings]
 
-    def run(self, warm_up: list[Case], seconds: float, found: Found) -> None:
-        """The valid cases on every worker, then case after case, until the time is over."""
-        waiting = {id(one): list(warm_up) for one in self._crew}
+    def run(
+        self, valid: list[Case], found: Found, seconds: float, num_cases: int | None = None
+    ) -> None:
+        """The valid cases, then case after case.
+
+        Args:
+            valid: inputs that must be accepted.
+            found: called with every failure.
+            seconds: after which it ends.
+            num_cases: of every target, after which it ends too.
+        """
+        waiting = list(valid)
         end = time.monotonic() + seconds
         for one in self._answers(found):
             if time.monotonic() > end:
                 break
-            if waiting[id(one)]:
-                one.give(waiting[id(one)].pop(0), None, patience=_COMPILING)
-            else:
-                one.give(self._next(), None)
+            if waiting:
+                one.give(waiting.pop(0), None, patience=_COMPILING)
+            elif case := self._next(num_cases):
+                one.give(case, None)
+            elif not any(other.busy for other in self._crew):
+                break
 
     def replay(self, case: Case, given: Input) -> Verdict:
-        """Run one input again."""
-        verdicts: list[Failure] = []
-        for one in self._answers(verdicts.append):
-            if self.tallies[case.target].statuses:
-                break
-            one.give(case, given, patience=_COMPILING)
-        tally = self.tallies[case.target]
-        (status,) = tally.statuses
-        failure = verdicts[0] if verdicts else Failure(case, "", "", "")
-        return Verdict(status, *failure[1:], tally.seconds, tally.num_bytes)
+        """Run one input."""
+        one = self._crew[0]
+        while not one.ready:
+            one.answer()
+            wait([one.connection], timeout=0.1)
+        one.give(case, given, patience=_COMPILING)
+        while (verdict := one.answer()) is None:
+            wait([one.connection], timeout=0.1)
+        return verdict
 
-    def _next(self) -> Case:
+    def _next(self, num_cases: int | None) -> Case | None:
         """Of the target that had the least of its share of the time."""
 
         def spent(name: str) -> float:
@@ -177,7 +187,14 @@ class Fuzzing:
             begun = sum(time.monotonic() - busy.begun for busy in running)
             return (self.tallies[name].seconds + begun) / self._weights[name]
 
-        name = min(self._weights, key=spent)
+        open_ones = [
+            name
+            for name in self._weights
+            if num_cases is None or self.tallies[name].next_number < num_cases
+        ]
+        if not open_ones:
+            return None
+        name = min(open_ones, key=spent)
         tally = self.tallies[name]
         tally.next_number += 1
         return Case(name, self.seed, tally.next_number - 1)

@@ -25,7 +25,10 @@ def mutate(rng: Random, path: str, content: bytes, donors: Sequence[bytes]) -> b
     whole = content in donors  # what was changed before may not be readable
     if rng.random() < _BLIND or suffix not in ways or not whole:
         return mangling.mutate(rng, content, donors)
-    return ways[suffix](rng, content)
+    try:
+        return ways[suffix](rng, content)
+    except Exception:  # whole, but a file of another kind: two were swapped
+        return mangling.mutate(rng, content, donors)
 
 
 def mutate_one(rng: Random, given: Input, donors: Sequence[bytes]) -> Input:

@@ -1,7 +1,8 @@
 """What a case may not do: import, write outside its folder, start processes, use much memory.
 
-Python tells an audit hook before it does any of these. A hook cannot be removed, so there is one
-for the life of the process, which listens while a case runs.
+Python asks the first finder of modules for every module that is not loaded, and tells an audit hook
+before it does any of the rest. A hook cannot be removed, so there is one for the life of the
+process, which listens while a case runs.
 """
 
 import os
@@ -9,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -38,6 +39,7 @@ _NEVER = (
     "subprocess.Popen",
     "webbrowser.open",
 )
+_FONTS = ("fc-list",)  # which Matplotlib asks once for the fonts of the system
 _FOLLOWING = ("open", "os.chmod", "os.truncate", "os.utime")  # links are followed
 _LIBRARY = "cmdpax."
 _MACHINERY = ("importlib", "<frozen importlib")
@@ -60,6 +62,7 @@ class Guard:
         self._active = self._busy = False
         self.seen: list[tuple[str, str]] = []
         sys.addaudithook(self._hear)
+        sys.meta_path.insert(0, self)  # type: ignore[arg-type]
 
     @contextmanager
     def watching(self, folders: tuple[Path, ...], *, imports: bool) -> Iterator[None]:
@@ -96,10 +99,8 @@ class Guard:
         elif event in _PATHS:
             for index in _PATHS[event]:
                 self._require_inside(event, arguments[index])
-        elif event in _NEVER:
+        elif event in _NEVER and arguments[:1] != _FONTS:
             self.seen.append((event, repr(arguments)[:300]))
-        elif event == "import" and not self._imports:
-            self._judge_import(arguments[0])
 
     def _require_inside(self, what: str, path: Any) -> None:
         if not isinstance(path, str | bytes | os.PathLike):
@@ -113,16 +114,16 @@ class Guard:
         if not inside and place != os.devnull:
             self.seen.append(("wrote outside its folder", f"{what}: {place}"))
 
-    def _judge_import(self, module: str) -> None:
-        """An import that no import statement of the library says is the content's."""
+    def find_spec(self, module: str, path: Any = None, target: Any = None) -> None:
+        """Find nothing; an import that no code of the library says is the content's."""
         top = module.partition(".")[0]
-        if top == "importlib":
-            return  # the machinery itself, which is imported as it is needed
+        if not self._active or self._imports or top == "importlib":
+            return  # the machinery itself is imported as it is needed
         frame = _importer()
         dynamic = (
             frame is not None
             and str(frame.f_globals.get("__name__")).startswith(_LIBRARY)
-            and not _said(module, frame.f_code.co_names)
+            and not _said(module, frame.f_code)
         )
         if top in self._planted or dynamic:
             self.seen.append(("imported", module))
@@ -140,8 +141,9 @@ def _importer() -> FrameType | None:
     return None
 
 
-def _said(module: str, names: tuple[str, ...]) -> bool:
-    """Whether an import statement with these names may be what imports a module."""
+def _said(module: str, code: CodeType) -> bool:
+    """Whether the code itself names a module, in an import statement or as a text."""
+    names = (*code.co_names, *(text for text in code.co_consts if isinstance(text, str)))
     parent, _, last = module.rpartition(".")
     return (
         module in names

@@ -87,7 +87,6 @@ class Worker:
         import importlib
 
         self._targets = importlib.import_module(settings.module).TARGETS
-        importlib.import_module("cmdpax.caching").cache_compilation()
         self._samples: dict[str, list[Input]] = {}
         self._stack = (settings.folder / "stack.txt").open("w+")
         faulthandler.enable(self._stack)
@@ -125,7 +124,7 @@ class Worker:
                 status, kind = "found", "a valid input is refused"
             if status != "found":
                 broken = [
-                    *(self._guard.seen if case.number >= 0 else _worse(self._guard.seen)),
+                    *self._guard.seen,
                     *self._too_much(guards.peak() - before),
                     *_left(given, inside, self._temporary, target),
                     *([] if outside == _contents(folder / OUTSIDE) else [("touched", "outside")]),
@@ -139,11 +138,6 @@ class Worker:
         if num_bytes <= self._settings.num_bytes:
             return []
         return [("too much memory", f"{num_bytes / 2**20:.0f} MiB")]
-
-
-def _worse(seen: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Without what is done once in a process: modules are imported, Matplotlib looks for fonts."""
-    return [one for one in seen if one[0] not in ("imported", "subprocess.Popen")]
 
 
 # ----------------------------------------------------------------------------------------- outcome
@@ -227,15 +221,22 @@ def _prepare(settings: Settings, temporary: Path) -> None:
     (planted / f"{PLANTED[0]}.py").write_text("def f(*given): return None\nfly = f\n")
     sys.path.append(str(planted))
     os.environ |= {
-        "XDG_CACHE_HOME": str(settings.cache),
         "MPLCONFIGDIR": str(settings.cache / "matplotlib"),
-        "JAX_PLATFORMS": "cpu",
         "CMDPAX_MAX_BYTES": str(LIBRARY_BYTES),
         "TMPDIR": str(temporary),
         "COLUMNS": "200",
     }
-    settings.cache.mkdir(parents=True, exist_ok=True)
     tempfile.tempdir = str(temporary)
+    cache_programs(settings.cache)
+
+
+def cache_programs(folder: Path) -> None:
+    """Compile each program once for all processes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    os.environ |= {"XDG_CACHE_HOME": str(folder), "JAX_PLATFORMS": "cpu"}
+    from cmdpax.caching import cache_compilation
+
+    cache_compilation()
 
 
 def _limit(num_bytes: int) -> None:

@@ -43,7 +43,8 @@ def generate(target: Target, case: Case, samples: Sequence[Input]) -> Input:
         return samples[-case.number - 1]
     rng = Random(f"{case.seed}/{case.target}/{case.number}")
     donors = [entry.content for sample in samples for entry in sample.entries]
-    return target.mutate(rng, rng.choice(samples), donors)
+    begun = rng.choice(samples) if samples else Input((), {})
+    return target.mutate(rng, begun, donors)
 
 
 def require(holds: bool, sentence: str) -> None:

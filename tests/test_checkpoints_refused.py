@@ -1,6 +1,7 @@
 """Checkpoints of other runs and damaged ones: refused in one sentence, and left as they are."""
 
 import json
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -202,3 +203,34 @@ class TestDamaged:
         monkeypatch.setattr(Path, "open", refuse)
         with pytest.raises(cmdpax.FileError, match=re.escape(f"{path}")):
             learn(checkpoint=path)
+
+
+class TestTwoAtOnce:
+    def test_the_second_is_told_and_the_first_ends_as_without(self, tmp_path: Path) -> None:
+        path, refused = tmp_path / "c.npz", []
+
+        def disturb(done: int, total: int) -> None:
+            for changes in ({}, {"seeds": 2}):  # the same runs, and others
+                with pytest.raises(cmdpax.FileError) as caught:
+                    learn(checkpoint=path, **changes)
+                refused.append(str(caught.value))
+
+        found = learn(checkpoint=path, progress=disturb)
+        assert len(refused) > 10
+        assert set(refused) == {
+            f"{path} is being written by another process; wait for it, or give another path."
+        }
+        np.testing.assert_array_equal(found.value, learn().value)
+        assert os.listdir(tmp_path) == ["c.npz"]
+
+    def test_who_is_refused_lets_go_of_it(self, path: Path) -> None:
+        for _ in range(2):
+            assert_refused(path, "is the checkpoint of other runs", seeds=2)
+        learn(checkpoint=path)
+        assert os.listdir(path.parent) == ["c.npz"]
+
+
+@pytest.mark.parametrize("size", [2**32, 6, 0, -1, 1.0, "2", None, True, [2]])
+def test_a_group_size_that_is_none(path: Path, size: Any) -> None:
+    edit(path, lambda head, arrays: head.update(group_size=size))
+    assert_refused(path, "is not a readable checkpoint")

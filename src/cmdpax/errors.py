@@ -76,6 +76,15 @@ class InfeasibleError(CmdpaxError):
         return InfeasibleError, (self.slater_gap, self.worst_constraint)
 
 
+def shown(value: object) -> str:
+    """A value for a sentence: its `repr`, in a line of at most some eighty characters."""
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # an integer of more than 4,300 digits has none, nor may a user's object
+        text = f"a {type(value).__name__} that cannot be shown"
+    return text if len(text) <= 80 else f"{text[:60]}…{text[-15:]}"
+
+
 def nearest_name(name: str, known: Iterable[str]) -> str:
     """A hint for an unknown name: the nearest one, and all of them."""
     names = sorted(known)
@@ -87,4 +96,4 @@ def nearest_name(name: str, known: Iterable[str]) -> str:
 def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
     """Refuse what is not one of the choices, with the nearest one."""
     if value not in choices:
-        raise ParameterError(f"{name} is {value!r}; {nearest_name(str(value), choices)}.")
+        raise ParameterError(f"{name} is {shown(value)}; {nearest_name(str(value), choices)}.")

@@ -9,12 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from cmdpax.errors import ModelError
+from cmdpax.errors import ModelError, shown
+from cmdpax.limits import require_room
 from cmdpax.model import CMDP
 from cmdpax.transitions import Successors
 
 ROW_SUM_TOLERANCE = 1e-8
 """How far a distribution may be from summing to one."""
+
+MOST_STEPS = 10_000_000
+"""A model that is the same at every step can say any horizon; planning goes through every step."""
 
 _CHECKED: "weakref.WeakSet[CMDP]" = weakref.WeakSet()  # models are immutable
 
@@ -42,9 +46,12 @@ def validate(cmdp: CMDP) -> CMDP:
     if cmdp in _CHECKED:
         return cmdp
     if cmdp.horizon < 1:
-        raise ModelError(f"horizon is {cmdp.horizon}, it must be at least 1.")
+        raise ModelError(f"horizon is {shown(cmdp.horizon)}, it must be at least 1.")
+    if cmdp.horizon > MOST_STEPS:
+        raise ModelError(f"horizon is {shown(cmdp.horizon)}, it must be at most {MOST_STEPS}.")
     num_states, num_actions = _check_transitions(cmdp.transitions, cmdp.horizon)
     pairs = (num_states, num_actions)
+    _check_room(cmdp, num_states)
     _check_shape("rewards", cmdp.rewards, "(H, S, A)", (cmdp.horizon, *pairs), steps_axis=0)
     _check_constraints(cmdp, pairs)
     _check_shape("initial", cmdp.initial, "(S,)", (num_states,))
@@ -107,6 +114,17 @@ def _check_rows(name: str, rows: np.ndarray, horizon: int, width: int) -> None:
     _check_shape(name, rows, "(H, S, A, ·)", expected, steps_axis=0)
     _check_finite(name, rows)
     _check_distributions(name, rows)
+
+
+def _check_room(cmdp: CMDP, num_states: int) -> None:
+    """Planning keeps the values of the objective and of every constraint, `[1 + I, H, S]`."""
+    num_signals = 1 + cmdp.constraint_rewards.shape[0]
+    require_room(
+        f"planning with horizon {cmdp.horizon} and {num_states} states",
+        8 * num_signals * cmdp.horizon * num_states,
+        "shorten the horizon",
+        ModelError,
+    )
 
 
 def _check_constraints(cmdp: CMDP, pairs: tuple[int, int]) -> None:

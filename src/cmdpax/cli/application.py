@@ -1,7 +1,7 @@
 """The `cmdpax` command: its sub-commands, and how errors end."""
 
 import sys
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -65,8 +65,16 @@ def main() -> None:
     try:
         application()
     except CmdpaxError as error:
-        messages.print(f"error: {error}", style="red", markup=False, highlight=False)
-        sys.exit(1)
+        _fail(str(error))
     except BrokenPipeError:  # the reader of standard output has gone, as with `| head`
         sys.stderr.close()
         sys.exit(1)
+    except MemoryError:
+        _fail("the memory does not suffice; ask for less, or use a larger machine.")
+    except OSError as error:  # a disk that is full or gone, where no sentence of ours is nearer
+        _fail(f"the operating system refused: {error}.")
+
+
+def _fail(sentence: str) -> NoReturn:
+    messages.print(f"error: {sentence}", style="red", markup=False, highlight=False)
+    sys.exit(1)

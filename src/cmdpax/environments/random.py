@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cmdpax.environments.parameters import count, number, stable
+from cmdpax.environments.parameters import count, number, require_fitting, stable
 from cmdpax.model import CMDP
 from cmdpax.planning.dynamic_program import greedy_values
 from cmdpax.planning.solution import slater_gap
@@ -31,7 +31,7 @@ def random(
     Source: Müller et al. (2024), experiment details (which write c for u, and leave the law of the
     threshold open).
     """
-    seed = count("seed", seed, minimum=0)
+    seed = count("seed", seed, minimum=0, maximum=2**63 - 1)
     noise = number("noise", noise, minimum=0.0)
     num_constraints = count("num_constraints", num_constraints, minimum=0)
     sizes = (
@@ -39,6 +39,7 @@ def random(
         count("num_states", num_states),
         count("num_actions", num_actions),
     )
+    require_fitting(*sizes, max(sizes[1], num_constraints))
     generator = np.random.default_rng(seed)
     rewards = generator.random(sizes)
     transitions = generator.random((*sizes, num_states))
@@ -62,9 +63,9 @@ def random(
 
 
 def _with_slack(cmdp: CMDP) -> CMDP:
-    """Scale the thresholds down until the Slater gap suffices."""
+    """Scale the thresholds down until the Slater gap suffices, or nothing is left of them."""
     while True:
         found = slater_gap(cmdp)
-        if found is None or found.gap >= _LEAST_SLATER_GAP:
+        if found is None or found.gap >= _LEAST_SLATER_GAP or not cmdp.thresholds.any():
             return cmdp
         cmdp = cmdp.replace(thresholds=stable(0.95 * cmdp.thresholds))

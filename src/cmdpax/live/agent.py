@@ -13,16 +13,11 @@ from cmdpax.errors import ParameterError
 from cmdpax.history import Log
 from cmdpax.live import saving
 from cmdpax.live.accounts import AgentAccount, Tally, make_account
-from cmdpax.live.declaration import (
-    Declaration,
-    Setting,
-    declare,
-    require_index,
-    tell,
-)
+from cmdpax.live.declaration import Declaration, declare, require_index
 from cmdpax.live.episode import EpisodeRecord, OpenEpisode
 from cmdpax.live.logs import Logged, episodes_of
 from cmdpax.live.steps import Sight, begin, follow, look, no_steps, shapes, trajectory_of
+from cmdpax.live.told import Setting, tell
 from cmdpax.live.turns import Turn, in_turn
 from cmdpax.optimism import Optimism
 from cmdpax.precision import in_double_precision, to_numpy

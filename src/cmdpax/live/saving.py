@@ -19,7 +19,7 @@ import numpy as np
 
 from cmdpax import version
 from cmdpax.errors import CmdpaxError, FileError
-from cmdpax.live.accounts import RECENT, AgentAccount, Tally
+from cmdpax.live.accounts import RECENT, AgentAccount, Tally, make_account
 from cmdpax.live.declaration import Declaration
 from cmdpax.live.episode import OpenEpisode
 from cmdpax.storage.archives import read_npz
@@ -103,12 +103,14 @@ def read(path: Path) -> Saved:
             for name, entry in entries.items()
             if name.startswith("declared_")
         }
+        declared = Declaration.from_entries(head["declaration"], arrays)
+        tally = Tally(*(entries[f"tally_{name}"] for name in _TALLIED), **head["tally"])
         saved = Saved(
-            Declaration.from_entries(head["declaration"], arrays),
-            Tally(*(entries[f"tally_{name}"] for name in _TALLIED), **head["tally"]),
+            declared,
+            tally,
             OpenEpisode.from_entries(entries),
             [entries[f"leaf_{index}"] for index in range(head["leaves"])],
-            AgentAccount.from_dict(head["account"]),
+            _account(declared, tally, head["account"]),
         )
         if not _is_consistent(saved):
             raise ValueError("its parts do not fit together")
@@ -117,33 +119,43 @@ def read(path: Path) -> Saved:
         raise _damaged(path) from None
 
 
+def _account(declared: Declaration, tally: Tally, text: dict[str, Any]) -> AgentAccount:
+    """The account, made anew: what the learner believes is all that it takes from the text."""
+    constraints = text["constraints"]
+    believed = [
+        np.array([float(one[name]) for one in constraints]) for name in ("optimistic", "multiplier")
+    ]
+    counted = all(text[name] == getattr(tally, name) for name in _COUNTED)
+    if not counted or len(constraints) != declared.sizes.num_constraints:
+        raise ValueError("an account of other constraints or episodes")
+    facts = (declared.units, declared.names, declared.thresholds, declared.sizes.horizon)
+    return make_account(tally, *facts, *believed)
+
+
 def _is_consistent(saved: Saved) -> bool:
     """Whether the parts of a file are of one agent."""
-    declared, tally, episode, _, account = saved
+    declared, tally, episode, _, _ = saved
     count, horizon, num_states, num_actions = declared.sizes
     observed = np.reshape(episode.observed, (-1, 1 + count))
-    shapes = [
-        (declared.initial, (num_states,)),
-        (tally.recent, (min(tally.episodes, RECENT), 2 + 2 * count)),
-        (observed, (episode.steps, 1 + count)),
-        *((array, (count,)) for array in (declared.thresholds, tally.missed)),
-        *((array, (1 + count,)) for array in (tally.mean, tally.squares, *declared.units)),
+    counts = [getattr(tally, name) for name in _COUNTED]
+    expected = [
+        (tally.recent, "f", (min(tally.episodes, RECENT), 2 + 2 * count)),
+        (observed, "f", (episode.steps, 1 + count)),
+        (tally.missed, "i", (count,)),
+        (tally.mean, "f", (1 + count,)),
+        (tally.squares, "f", (1 + count,)),
     ]
-    tables = [array for array in (declared.rewards, declared.successors) if array is not None]
-    if declared.constraint_rewards is not None:
-        tables += list(declared.constraint_rewards)
-        shapes.append((declared.constraint_rewards[:, 0, 0, 0], (count,)))
     given = () if episode.action is None else (episode.action,)
     return (
-        all(array.shape == shape for array, shape in shapes)
-        and all(len(table) in (1, horizon) for table in tables)
-        and all(table.shape[1:3] == (num_states, num_actions) for table in tables)
+        all(array.dtype.kind == kind and array.shape == shape for array, kind, shape in expected)
+        and all(np.isfinite(array).all() for array, _, _ in expected)
+        and all(type(number) is int and number >= 0 for number in counts)
+        and bool((tally.missed >= 0).all())
+        and tally.cut_short <= tally.episodes <= tally.steps
         and all(0 <= state < num_states for state in episode.states)
         and all(0 <= action < num_actions for action in (*episode.actions, *given))
         and len(episode.states) == (episode.steps + 1 if episode.states else 0)
         and episode.steps <= horizon
-        and len(declared.names) == len(account) == count
-        and account.episodes == tally.episodes
     )
 
 

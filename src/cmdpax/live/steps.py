@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, Integer
 
 from cmdpax.estimation import Knowledge, Trajectory
 from cmdpax.learners.base import Learner
-from cmdpax.live.declaration import Setting, Told
+from cmdpax.live.told import Setting, Told
 from cmdpax.model import Sizes
 from cmdpax.transitions import sample_index
 

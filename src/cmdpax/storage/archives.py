@@ -6,6 +6,7 @@ Nothing is ever unpickled.
 """
 
 import math
+import warnings
 import zipfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import IO, Any, Literal, NamedTuple
 
 import numpy as np
 
-from cmdpax.errors import FileError
+from cmdpax.errors import CmdpaxError, FileError
 from cmdpax.limits import require_room
 from cmdpax.storage.paths import DamagedError, reason, require_file
 
@@ -41,7 +42,11 @@ def read_npz(
     """
     require_file(path)
     try:
-        with path.open("rb") as file, zipfile.ZipFile(file) as archive:
+        with (
+            path.open("rb") as file,
+            zipfile.ZipFile(file) as archive,
+            warnings.catch_warnings(action="error"),  # NumPy warns about headers that are odd
+        ):
             members = _members(archive)
             require_names(members)
             declared = sum(info.file_size for info in members.values())
@@ -49,7 +54,7 @@ def read_npz(
             arrays = {name: _described(archive, info) for name, info in members.items()}
             require_room(str(path), sum(map(_unpacked, arrays.values())), error=FileError)
             return {name: _read(archive, arrays[name]) for name in arrays}
-    except FileError:
+    except CmdpaxError:
         raise
     except OSError as error:
         raise FileError(f"{path} cannot be read: {reason(error)}.") from None

@@ -67,7 +67,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         require_room(str(path), found.st_size * _MEMORY_PER_BYTE, error=FileError)
         content = tomllib.loads(path.read_text(encoding="utf-8"))
         for one in _scalars(content):
-            if isinstance(one, int):
+            if type(one) is int:
                 _integer(str(one))
         return content
     except FileError:

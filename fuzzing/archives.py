@@ -212,7 +212,12 @@ def _lzma(data: bytes) -> bytes:
     return head + lzma.compress(data, lzma.FORMAT_RAW, filters=filters)
 
 
-_METHODS = {_STORED: bytes, _DEFLATED: _deflate, _BZIP2: bz2.compress, _LZMA: _lzma}
+_METHODS: dict[int, Callable[[bytes], bytes]] = {
+    _STORED: bytes,
+    _DEFLATED: _deflate,
+    _BZIP2: bz2.compress,
+    _LZMA: _lzma,
+}
 
 
 def _compressed(rng: Random, member: Member) -> Member:

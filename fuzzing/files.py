@@ -7,6 +7,7 @@ from random import Random
 
 from fuzzing import archives, arrays, frames, mangling, trees
 from fuzzing.cases import Entry, Input
+from fuzzing.hostile import Pairs
 
 _BLIND = 0.3
 """How often bytes are changed without regard to what they mean."""
@@ -50,4 +51,4 @@ def _json(rng: Random, content: bytes) -> bytes:
 
 def _toml(rng: Random, content: bytes) -> bytes:
     tree = trees.mutate(rng, tomllib.loads(content.decode()))
-    return trees.as_toml(tree if isinstance(tree, dict | trees.Pairs) else {"a": tree}).encode()
+    return trees.as_toml(tree if isinstance(tree, dict | Pairs) else {"a": tree}).encode()

@@ -62,7 +62,7 @@ class Guard:
         self._active = self._busy = False
         self.seen: list[tuple[str, str]] = []
         sys.addaudithook(self._hear)
-        sys.meta_path.insert(0, self)  # type: ignore[arg-type]
+        sys.meta_path.insert(0, self)
 
     @contextmanager
     def watching(self, folders: tuple[Path, ...], *, imports: bool) -> Iterator[None]:

@@ -12,12 +12,12 @@ from random import Random
 from typing import Any
 
 import numpy as np
-from fuzzing.cases import CANARY, Entry, Input
-from fuzzing.targets.base import Target, require
 
 import cmdpax
 from cmdpax.errors import ModelError
 from cmdpax.learners import factory_of
+from fuzzing.cases import CANARY, Entry, Input
+from fuzzing.targets.base import Target, require
 
 FOREIGN = "mine.txt"
 

@@ -10,12 +10,12 @@ import zlib
 from pathlib import Path
 
 import pytest
-from fuzzing.cases import Case, Failure, keep, kept
-from fuzzing.targets import TARGETS, command_line
-from fuzzing.targets.base import UnsoundError, generate
 
 import fuzzing_planted
 from fuzzing import archives
+from fuzzing.cases import Case, Failure, keep, kept
+from fuzzing.targets import TARGETS, command_line
+from fuzzing.targets.base import UnsoundError, generate
 
 ROOT = Path(__file__).parents[1]
 CHEAP = ("models", "policies", "specifications", "commands", "calls")

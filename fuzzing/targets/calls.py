@@ -36,13 +36,13 @@ def _environment(keywords: Keywords) -> None:
 
 def _learn(keywords: Keywords) -> None:
     if not any(_is_long(keywords.get(name)) for name in ("num_episodes", "seeds")):
-        given = {"num_episodes": 5} | keywords
+        given: Keywords = {"num_episodes": 5} | keywords
         require_sound(cmdpax.learn(small_model(), given.pop("algorithm", _ALGORITHMS[0]), **given))
 
 
 def _iterate(keywords: Keywords) -> None:
     if not _is_long(keywords.get("num_iterations")):
-        given = {"scheme": "primal-dual", "num_iterations": 3} | keywords
+        given: Keywords = {"scheme": "primal-dual", "num_iterations": 3} | keywords
         found = cmdpax.iterate(small_model(), **given)
         require(bool(np.isfinite(found.value).all()), "a value is not finite")
 
@@ -53,7 +53,7 @@ def _frontier(keywords: Keywords) -> None:
 
 
 def _agent(keywords: Keywords) -> None:
-    given = {**SIZES, "thresholds": [0.5], "initial": 0} | keywords
+    given: Keywords = {**SIZES, "thresholds": [0.5], "initial": 0} | keywords
     agent = cmdpax.Agent(given.pop("algorithm", _ALGORITHMS[0]), **given)
     require(bool(np.isfinite(agent.policy).all()), "the agent's policy is not finite")
 
@@ -137,7 +137,7 @@ _FUNCTIONS: dict[str, tuple[Callable[[Keywords], None], st.SearchStrategy[Any]]]
 
 
 def _samples() -> list[Input]:
-    valid = {name: {} for name in _FUNCTIONS} | {
+    valid: dict[str, Keywords] = {name: {} for name in _FUNCTIONS} | {
         "environments.make": {"name": "random"},
         "schedule": {"text": "0.3*k^-0.2"},
     }

@@ -48,9 +48,8 @@ def _samples() -> list[Input]:
     found = []
     for function, chosen in options.items():
         for entry in (file_of_value(f"{_LOG}.npz", log), file_of_value(f"{_LOG}.json", plain)):
-            entries = (entry, file_of_value(_OPTIONS, chosen))
-            if function == "feed":
-                entries = (*entries, small_agent_file())
+            agent = (small_agent_file(),) if function == "feed" else ()
+            entries = (entry, file_of_value(_OPTIONS, chosen), *agent)
             found.append(Input(entries, {"function": function}))
     return found
 

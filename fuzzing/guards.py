@@ -172,7 +172,8 @@ def peak() -> int:
 
 
 def _field(name: str) -> int:
-    for line in _STATUS.read_text().splitlines():
+    """Bytes, as Linux counts them; 0 where there is no such file."""
+    for line in _STATUS.read_text().splitlines() if _STATUS.exists() else ():
         if line.startswith(f"{name}:"):
             return int(line.split()[1]) * 1024
     return 0

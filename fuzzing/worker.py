@@ -20,6 +20,7 @@ from fuzzing.hostile import PLANTED
 
 LIBRARY_BYTES = 2**26
 """What cmdpax itself is told not to exceed."""
+_LONGEST = 20_000
 _TEMPORARY_NAME = re.compile(r"writing-|\.cmdpax-|\.tmp$")
 
 
@@ -153,6 +154,8 @@ def _outcome(target: Any, inside: Path, arguments: dict[str, Any]) -> tuple[str,
             warnings.simplefilter("ignore")
             target.run(inside, arguments)
     except CmdpaxError as error:
+        if not _is_sentence(str(error)):
+            return ("found", "no sentence", _place(error), _told(error))
         return ("refused", "", "", f"{type(error).__name__}: {error}")
     except UnsoundError as error:
         return ("found", "unsound", str(error)[:60], _told(error))
@@ -161,6 +164,13 @@ def _outcome(target: Any, inside: Path, arguments: dict[str, Any]) -> tuple[str,
     except BaseException as error:
         return ("found", type(error).__name__, _place(error), _told(error))
     return ("passed", "", "", "")
+
+
+def _is_sentence(text: str) -> bool:
+    """Lines that go on are indented; what a person is to read is no book."""
+    first, *others = text.splitlines() or [""]
+    ends = first.endswith((".", ":" if others else "."))
+    return ends and all(line.startswith("  ") for line in others) and len(text) < _LONGEST
 
 
 def _told(error: BaseException) -> str:
@@ -241,10 +251,11 @@ def cache_programs(folder: Path) -> None:
 
 def _limit(num_bytes: int) -> None:
     """The machine is spared, whatever a case asks for."""
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    most = pages * resource.getpagesize() + 4 * num_bytes
-    resource.setrlimit(resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    counted = Path("/proc/self/statm")
+    if counted.exists():  # on Linux
+        used = int(counted.read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + 4 * num_bytes, resource.RLIM_INFINITY))
 
 
 # ----------------------------------------------------------------------------------------- samples

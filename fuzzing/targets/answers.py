@@ -108,7 +108,7 @@ def _read_order(folder: Path, arguments: dict[str, Any]) -> None:
     try:
         read_order((folder / _ORDER).read_bytes(), [(folder / _MODEL).read_bytes()])
     except Exception as error:
-        raise CmdpaxError(str(error)) from None
+        raise CmdpaxError("the worker answers why.") from error
 
 
 ORDERS = Target("orders", _order_samples, _read_order, mutate_one, weight=0.3, imports=True)

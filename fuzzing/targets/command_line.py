@@ -43,7 +43,7 @@ def run_command(arguments: Sequence[str]) -> str:
         _require_sentence(told)
     elif code != 2:
         raise UnsoundError(f"the exit code is {code!r}; it said {told!r}")
-    raise RefusedError(told)
+    raise RefusedError("the command said why.")
 
 
 def _require_sentence(told: str) -> None:

@@ -20,11 +20,16 @@ _FOREIGN = (
 
 def fiddle(rng: Random, given: Input) -> Input:
     """The input with something done to one of its files or folders."""
-    return rng.choice(_WAYS)(rng, given)
+    return rng.choice(_WAYS)(rng, given) if _own(given) else given
+
+
+def _own(given: Input) -> list[Entry]:
+    """What may be changed: files in folders, but for those of somebody else."""
+    return [one for one in given.entries if not one.foreign and "/" in one.path]
 
 
 def _pick(rng: Random, given: Input) -> Entry:
-    return rng.choice([one for one in given.entries if not one.foreign and "/" in one.path])
+    return rng.choice(_own(given))
 
 
 def _without(given: Input, *gone: Entry) -> Input:
@@ -85,7 +90,7 @@ def _folder_as_link(rng: Random, given: Input) -> Input:
 
 
 def _foreign(rng: Random, given: Input) -> Input:
-    root = _pick(rng, given).path.partition("/")[0]
+    root = next(one.path for one in given.entries if "/" in one.path).partition("/")[0]
     path = f"{root}/{rng.choice(_FOREIGN)}"
     blocked = {one.path for one in given.entries if one.kind != "folder"}
     parents = [path[:at] for at, sign in enumerate(path) if sign == "/"]

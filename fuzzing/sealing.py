@@ -22,7 +22,7 @@ def reseal(given: Input, path: str) -> Input:
     try:
         content = json.loads(entry.content)
         content[_CHECKSUMS][place.parent.name] = _digest(given.find(path).content)
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return given
     return given.with_entry(_sealed(entry._replace(content=json.dumps(content).encode())))
 

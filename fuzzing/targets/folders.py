@@ -1,11 +1,14 @@
 """Folders of sweeps: read, drawn, compared, reported and run again."""
 
+import contextlib
 import json
 import re
 import tempfile
 from pathlib import Path
 from random import Random
 from typing import Any
+
+import polars
 
 import cmdpax
 from fuzzing import sealing, trees
@@ -146,7 +149,7 @@ def _run(folder: Path, arguments: dict[str, Any]) -> None:
         _require_numbers(found, arguments["expected"], whole=command == "sweep")
     if command == "results" and len(found.final):
         found.best()
-        found.curves.collect()
+        _collect(found, arguments["sealed"])
         for fingerprint in found.cmdps:
             require(found.cmdps[fingerprint].fingerprint == fingerprint, "another CMDP is read")
     if command == "repeat" and len(found.final):
@@ -154,6 +157,14 @@ def _run(folder: Path, arguments: dict[str, Any]) -> None:
         history = found.repeat(run)
         error = abs(float(history.summary()["strong_objective"][0]) - arguments["expected"][run])
         require(error < _TOLERANCE, f"a repeated run differs by {error}")
+
+
+def _collect(found: cmdpax.Results, sealed: bool) -> None:
+    """The curves are a lazy frame: only Polars sees a table whose checksum was made to fit."""
+    curves = found.curves
+    allowed = (polars.exceptions.PolarsError, polars.exceptions.PanicException) if sealed else ()
+    with contextlib.suppress(*allowed):
+        curves.collect()
 
 
 def _require_numbers(found: cmdpax.Results, expected: dict[str, float], *, whole: bool) -> None:

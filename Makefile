@@ -5,9 +5,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 RUNTIME := .venv/.runtime-installed
 TOOLS := .venv/.tools-installed
+PYTEST := $(BIN)/python -m pytest --quiet --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help reproduce demo examples test fuzz check format docs bench package clean
+.PHONY: help reproduce demo examples quick test fuzz check format docs bench package clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST)
@@ -37,9 +38,11 @@ examples: $(RUNTIME) ## live systems and Gymnasium's toys, with pictures, into b
 	for name in frozen_lake cliff_walking taxi service_queue; do \
 		$(BIN)/python examples/$$name.py build/examples/$$name.png || exit 1; done
 
+quick: $(TOOLS) ## the tests that need no browser, no cluster, no other process and no whole run
+	$(PYTEST) -m "not (browser or cluster or kills or whole)"
+
 test: $(TOOLS) ## all tests and doctests; those of the page if chromium is there
-	$(BIN)/python -m pytest --numprocesses auto --quiet --ignore tests/cluster
-	$(BIN)/python -m pytest --quiet tests/cluster
+	$(PYTEST)
 
 fuzz: $(TOOLS) ## hostile inputs for SECONDS=600, of SEED=…; failures are kept in build/fuzz/
 	$(BIN)/python -m fuzzing --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))

@@ -18,7 +18,8 @@ import cmdpax
 from cmdpax.experiments.cluster.messages import read_answer, write_answer, write_order
 from cmdpax.experiments.cluster.scheduling import Schedule
 from cmdpax.experiments.executing import Work, run_one, table_schemas
-from cmdpax.experiments.folder import Folder, checksum
+from cmdpax.experiments.folder import Folder
+from cmdpax.experiments.records import checksum
 from cmdpax.experiments.runs import Batch, make_models, make_runs
 from cmdpax.experiments.specification import read_specification
 

@@ -6,7 +6,7 @@ the way a user does.
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,9 @@ import jax
 import pytest
 
 import cmdpax
+import lanes
 from browsing import NO_BROWSER
+from cmdpax.caching import cache_compilation
 from cmdpax.cli import main
 from golden_files import GOLDEN_NAMES, Golden
 
@@ -30,6 +32,25 @@ _COMMON: dict[str, Any] = {
 hypothesis.settings.register_profile("dev", **_COMMON)
 hypothesis.settings.register_profile("ci", derandomize=True, print_blob=True, **_COMMON)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that ask for a browser or for Ray are in these lanes."""
+    for item in items:
+        lanes.mark_by_fixtures(item)
+    lanes.sort(items)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> lanes.Files | None:
+    """How tests are divided among workers."""
+    return lanes.Files(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """No test leaves its lane."""
+    with lanes.kept(item):
+        return (yield)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -75,11 +96,16 @@ def double_precision() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Where the command line keeps compiled programs: never in the user's home."""
-    folder = tmp_path_factory.mktemp("cache")
+def cache_folder(pytestconfig: pytest.Config) -> Iterator[Path]:
+    """Compiled programs of the tests and of the commands they start, never in the user's home.
+
+    All workers share them, and the next run finds them: half of a test's time is compilation.
+    """
+    folder = pytestconfig.cache.mkdir("cache")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(folder))
+        cache_compilation()
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
         yield folder
 
 
@@ -102,7 +128,8 @@ def run(
 ) -> Iterator[Callable[..., tuple[int, str, str]]]:
     """Call `cmdpax …` in an empty folder; returns (exit code, standard output, standard error)."""
     monkeypatch.chdir(tmp_path)
-    cache = jax.config.jax_compilation_cache_dir
+    names = ("jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs")
+    settings = {name: getattr(jax.config, name) for name in names}
 
     def call(*arguments: str) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["cmdpax", *arguments])
@@ -112,7 +139,8 @@ def run(
         return int(end.value.code or 0), captured.out, captured.err
 
     yield call
-    jax.config.update("jax_compilation_cache_dir", cache)
+    for name, value in settings.items():
+        jax.config.update(name, value)
 
 
 @pytest.fixture

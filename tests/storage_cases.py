@@ -1,7 +1,9 @@
 """What tests of files share: what a folder holds, and the names that only cmdpax uses."""
 
 import hashlib
+import os
 from pathlib import Path
+from typing import Any
 
 
 def contents(folder: Path) -> dict[str, tuple[int, bytes]]:
@@ -10,6 +12,18 @@ def contents(folder: Path) -> dict[str, tuple[int, bytes]]:
         str(path.relative_to(folder)): (path.stat().st_mtime_ns, path.read_bytes())
         for path in sorted(folder.rglob("*"))
         if path.is_file() and not path.name.startswith(".cmdpax-lock-")
+    }
+
+
+def tree(folder: Path) -> dict[str, Any]:
+    """Everything below a folder: files with their content, links with their targets."""
+    return {
+        str(path.relative_to(folder)): os.readlink(path)
+        if path.is_symlink()
+        else path.read_bytes()
+        if path.is_file()
+        else None
+        for path in sorted(folder.rglob("*"))
     }
 
 

@@ -256,6 +256,7 @@ def test_version(run):
     assert run("--version") == (0, f"cmdpax {cmdpax.__version__}\n", "")
 
 
+@pytest.mark.kills
 def test_module_is_the_same_command(bandit):
     command = [sys.executable, "-m", "cmdpax", "solve", str(bandit), "--json"]
     finished = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -68,6 +68,7 @@ def assert_same_files(found: Path, expected: Path) -> None:
             assert one[name].tobytes() == other[name].tobytes(), name
 
 
+@pytest.mark.kills
 @pytest.mark.skipif(os.name != "posix", reason="sends signals")
 def test_killed_then_interrupted_then_finished(run: Any, tmp_path: Path) -> None:
     path = tmp_path / "c.npz"

@@ -276,9 +276,11 @@ def test_wrong_usage_exits_with_2(run, arguments):
 
 class TestCompilationCache:
     def test_the_command_line_sets_it(self, run, cache_folder):
+        jax.config.update("jax_compilation_cache_dir", None)  # the tests have set it, too
         run("algorithms")
         assert Path(jax.config.jax_compilation_cache_dir) == cache_folder / "cmdpax" / "jax"
 
+    @pytest.mark.kills
     def test_a_process_writes_it_and_the_library_does_not(self, tmp_path):
         script = (
             "import jax, cmdpax; from cmdpax.cli import main; "

@@ -305,6 +305,7 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
         os.close(watching.ours)
 
 
+@pytest.mark.kills
 def test_it_follows_the_file_until_interrupted(terminal: Terminal, tmp_path: Path) -> None:
     agent = watched(4, tmp_path / "a.npz")
     assert ", 4 episodes" in terminal.read_until(", 4 episodes", 10)
@@ -318,6 +319,7 @@ def test_it_follows_the_file_until_interrupted(terminal: Terminal, tmp_path: Pat
     assert rest.endswith("\x1b[?25h")  # the cursor is there again
 
 
+@pytest.mark.kills
 def test_garbage_ends_it_with_a_sentence(terminal: Terminal, tmp_path: Path) -> None:
     (tmp_path / "a.npz").write_text("garbage")
     code, rest = terminal.end()
@@ -327,6 +329,7 @@ def test_garbage_ends_it_with_a_sentence(terminal: Terminal, tmp_path: Path) -> 
     assert "\x1b[?25h" in rest
 
 
+@pytest.mark.kills
 def test_a_deleted_file_ends_it_with_a_sentence(terminal: Terminal, tmp_path: Path) -> None:
     (tmp_path / "a.npz").unlink()
     code, rest = terminal.end()
@@ -335,6 +338,7 @@ def test_a_deleted_file_ends_it_with_a_sentence(terminal: Terminal, tmp_path: Pa
     assert "error: a.npz does not exist" in rest
 
 
+@pytest.mark.kills
 def test_a_long_line_is_not_cut_off(terminal: Terminal, tmp_path: Path) -> None:
     """The head has 100 characters: it says how old the file is, and how many were cut short."""
     assert "ago" in terminal.read_until("ago", 2)

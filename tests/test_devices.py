@@ -45,6 +45,7 @@ print(json.dumps({"here": len(jax.local_devices()), "used": sorted(used)}))
 """
 
 
+@pytest.mark.kills
 def test_runs_are_spread_over_the_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two groups in a process with three devices; in this one there is one."""
     path = tmp_path / "three.npz"

@@ -56,6 +56,7 @@ def page(request, tmp_path, monkeypatch) -> str:
     return text
 
 
+@pytest.mark.whole
 def test_python_examples(page, request):
     parts, end = [], 0
     for block in _FENCE.finditer(page):
@@ -72,6 +73,7 @@ def test_python_examples(page, request):
     assert not runner.failures, "".join(report)
 
 
+@pytest.mark.whole
 def test_console_examples(page, monkeypatch, capsys):
     monkeypatch.setattr(results, "_width", 80)
     for language, _, content in _FENCE.findall(page):
@@ -148,6 +150,7 @@ def test_code_in_pages():
         sources.insert("<!-- source: src/cmdpax/learners/dual.py dual.gone -->", ROOT)
 
 
+@pytest.mark.whole
 def test_own_algorithm(capsys, monkeypatch):
     path = ROOT / "examples" / "own_algorithm.py"
     text = path.read_text(encoding="utf-8")

@@ -37,6 +37,7 @@ def test_they_say_how_they_are_run(name: str) -> None:
     assert f"python examples/{name}.py {name}.png" in text
 
 
+@pytest.mark.whole
 def test_frozen_lake(tmp_path: Path) -> None:
     picture = tmp_path / "lake.png"
     optimum, truth, account = example("frozen_lake")["main"](picture, num_episodes=1000)
@@ -48,6 +49,7 @@ def test_frozen_lake(tmp_path: Path) -> None:
     assert account.episodes == 1000
 
 
+@pytest.mark.whole
 def test_cliff_walking(tmp_path: Path) -> None:
     picture = tmp_path / "cliff.png"
     found = example("cliff_walking")["main"](picture)
@@ -58,6 +60,7 @@ def test_cliff_walking(tmp_path: Path) -> None:
     assert costs[0] < budgets[0]
 
 
+@pytest.mark.whole
 def test_taxi(tmp_path: Path) -> None:
     picture = tmp_path / "taxi.png"
     found = example("taxi")["main"](picture)
@@ -68,6 +71,7 @@ def test_taxi(tmp_path: Path) -> None:
     assert np.nanmax(found.value) == pytest.approx(7.93)
 
 
+@pytest.mark.whole
 def test_service_queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A restart changes nothing."""
     picture = tmp_path / "queue.png"

@@ -43,6 +43,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return folder, ended.stdout
 
 
+@pytest.mark.kills
 def test_every_planted_defect_is_found_and_nothing_else(run: tuple[Path, str]) -> None:
     folder, told = run
     found = {}
@@ -53,6 +54,7 @@ def test_every_planted_defect_is_found_and_nothing_else(run: tuple[Path, str]) -
     assert found == {function.__name__: kind for function, kind in fuzzing_planted.EXPECTED.items()}
 
 
+@pytest.mark.kills
 def test_a_defect_is_told_with_its_place_and_its_last_words(run: tuple[Path, str]) -> None:
     folder, told = run
     assert "ValueError: raw" in told
@@ -62,6 +64,7 @@ def test_a_defect_is_told_with_its_place_and_its_last_words(run: tuple[Path, str
     assert "Segmentation fault" in failure.text
 
 
+@pytest.mark.kills
 def test_failures_are_replayed_from_their_files(run: tuple[Path, str]) -> None:
     folder, _ = run
     broken = folder / "changes_a_foreign_file-7-0.json"
@@ -94,6 +97,7 @@ def digests(seed: int) -> list[str]:
     return found
 
 
+@pytest.mark.kills
 def test_a_seed_gives_the_same_inputs_in_every_process() -> None:
     path = os.pathsep.join([str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
     ended = subprocess.run(

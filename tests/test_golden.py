@@ -87,6 +87,7 @@ print(json.dumps(report))
 """
 
 
+@pytest.mark.kills
 @pytest.mark.parametrize("name", GOLDEN_NAMES)
 def test_in_a_process_with_single_precision_as_jax_starts(name: str, tmp_path: Path) -> None:
     completed = subprocess.run(

@@ -66,6 +66,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         cmdpax.sweeps  # noqa: B018
 
 
+@pytest.mark.kills
 def test_a_missing_package_is_named(tmp_path: Path) -> None:
     script = """
 import sys
@@ -131,6 +132,7 @@ def test_an_infeasible_error_travels_between_processes() -> None:
 # ------------------------------------------------------------------------------------ import costs
 
 
+@pytest.mark.kills
 def test_importing_loads_no_solver_and_no_terminal_library(tmp_path: Path) -> None:
     script = """
 import sys
@@ -144,6 +146,7 @@ print(*sorted(new & (heavy | {"polars", "pydantic", "pydantic_core"})))
     assert run_python(script, tmp_path) == ""
 
 
+@pytest.mark.kills
 def test_importing_changes_nothing_in_jax(tmp_path: Path) -> None:
     script = """
 import jax
@@ -154,6 +157,7 @@ print(before == dict(jax.config.values), jax.config.jax_enable_x64)
     assert run_python(script, tmp_path) == "True False"
 
 
+@pytest.mark.kills
 def test_a_warning_points_at_the_callers_line(tmp_path: Path) -> None:
     script = """
 import warnings

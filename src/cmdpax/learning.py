@@ -11,10 +11,12 @@ import numpy as np
 
 from cmdpax.arguments import (
     Algorithm,
+    address_of,
     as_factory,
     as_optimism,
     as_regularization,
     as_seeds,
+    name_of,
 )
 from cmdpax.batch import Collected, Configuration, Task
 from cmdpax.checkpoints import Checkpoint
@@ -22,6 +24,7 @@ from cmdpax.engine import find_saddles, run_batch
 from cmdpax.errors import CmdpaxWarning, ParameterError
 from cmdpax.history import History
 from cmdpax.hyperparameters import hyperparameters
+from cmdpax.learners import algorithms
 from cmdpax.manifest import read_manifest, write_manifest
 from cmdpax.model import CMDP
 from cmdpax.optimism import Optimism
@@ -114,7 +117,8 @@ def repeat(
     Args:
         cmdp: the model of the runs; its fingerprint is checked.
         manifest: of a `History`, or read from a file.
-        algorithm: the factory, where it is the user's own.
+        algorithm: the factory or its address, where it is your own: what a manifest says is never
+            a reason to import anything.
         progress: as for `learn`.
 
     Examples:
@@ -131,7 +135,24 @@ def repeat(
             f"the CMDP's fingerprint is {cmdp.fingerprint}, the manifest's {manifest['cmdp']}; "
             "give the CMDP of the manifest."
         )
-    return learn_batch(cmdp, algorithm or manifest["algorithm"], configurations, options, progress)
+    chosen = manifest["algorithm"] if algorithm is None else algorithm
+    _require_same_algorithm(manifest["algorithm"], algorithm)
+    return learn_batch(cmdp, chosen, configurations, options, progress)
+
+
+def _require_same_algorithm(name: str, given: Algorithm | None) -> None:
+    """Runs are made again with the algorithm that made them; one's own must be given."""
+    if given is None:
+        if name not in algorithms():
+            raise ParameterError(
+                f"the runs were made with the algorithm {name!r}, which cmdpax does not have; give "
+                "it as algorithm=, a factory or its address."
+            )
+    elif name not in (name_of(given), address_of(given)):
+        raise ParameterError(
+            f"the runs were made with the algorithm {name!r}, not with {name_of(given)!r}; give "
+            "the one that made them."
+        )
 
 
 def learn_batch(

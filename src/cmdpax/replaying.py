@@ -14,6 +14,7 @@ from cmdpax.estimation import Trajectory
 from cmdpax.history import Log
 from cmdpax.hyperparameters import hyperparameters
 from cmdpax.learners.base import Hyperparameters, Info
+from cmdpax.logs import read_log, require_observed
 from cmdpax.model import CMDP
 from cmdpax.optimism import Bonuses, Optimism
 from cmdpax.precision import in_double_precision
@@ -108,8 +109,8 @@ def _feed(
 def _trajectories(cmdp: CMDP, log: Log) -> Trajectory:
     """The log as the learner takes it, checked against the model."""
     num_constraints, horizon, num_states, num_actions = cmdp.sizes
-    arrays = {name: np.asarray(getattr(log, name)) for name in Log._fields}
-    count = arrays["actions"].shape[0] if arrays["actions"].ndim else 0
+    arrays = read_log(log)._asdict()
+    count = len(arrays["actions"])
     expected = {
         "states": (count, horizon + 1),
         "actions": (count, horizon),
@@ -117,11 +118,12 @@ def _trajectories(cmdp: CMDP, log: Log) -> Trajectory:
         "constraint_rewards": (count, num_constraints, horizon),
     }
     for name, shape in expected.items():
-        if arrays[name].shape != shape or not count:
+        if arrays[name].shape != shape:
             raise ModelError(
                 f"the log's {name} has shape {arrays[name].shape}, expected {shape} for "
-                f"{count} episodes (at least 1)."
+                f"{count} episodes."
             )
+    require_observed(log=Log(**arrays), played=np.ones((count, horizon), bool))
     for name, size in (("states", num_states), ("actions", num_actions)):
         if arrays[name].min() < 0 or arrays[name].max() >= size:
             raise ModelError(

@@ -231,6 +231,7 @@ interact(
 """
 
 
+@pytest.mark.kills
 def test_a_killed_process_leaves_a_whole_file(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", SCRIPT], cwd=tmp_path, stdout=subprocess.PIPE, text=True

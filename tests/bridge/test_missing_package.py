@@ -2,6 +2,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.kills
+
 
 def run_python(script: str, folder: Path) -> str:
     """Standard output of a script in a process of its own."""

@@ -62,6 +62,7 @@ def test_the_same_name_and_parameters_give_the_same_fingerprint(name: str) -> No
         assert others[0].fingerprint == others[1].fingerprint != first.fingerprint
 
 
+@pytest.mark.kills
 def test_another_process_and_the_global_generator_change_nothing(tmp_path: Path) -> None:
     np.random.seed(0)
     here = [cmdpax.environments.make(name).fingerprint for name in NAMES]

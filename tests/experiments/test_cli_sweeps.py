@@ -150,6 +150,7 @@ class TestErrors:
         assert f"warning: {name} is damaged; {again}.\n" in err
 
 
+@pytest.mark.kills
 def test_as_a_process(tmp_path: Path) -> None:
     completed = subprocess.run(
         [sys.executable, "-m", "cmdpax", *SWEEP],

@@ -13,7 +13,10 @@ import pytest
 import cmdpax
 from sweep_cases import SMALL, assert_same_results, contents
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends signals")
+pytestmark = [
+    pytest.mark.kills,
+    pytest.mark.skipif(os.name != "posix", reason="sends signals"),
+]
 
 WANTED: dict[str, Any] = {
     "num_episodes": 20,

@@ -364,7 +364,7 @@ class TestSurroundings:
             max_multiplier=1e6,
         )
         assert_final_row(row, history)
-        assert_final_row(row, results.repeat(row["run"]))
+        assert_final_row(row, results.repeat(row["run"], algorithm=own_factory))
 
     def test_an_infeasible_cmdp_is_named(self, tmp_path):
         cmdp = cmdpax.environments.make("bandit")

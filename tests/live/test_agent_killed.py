@@ -17,6 +17,8 @@ import cmdpax
 from live_cases import assert_same, snapshot
 from storage_cases import aside, lock_name
 
+pytestmark = pytest.mark.kills
+
 NUM_EPISODES = 34
 SCRIPT = '''
 """A deterministic system, and an agent that is saved after every call."""

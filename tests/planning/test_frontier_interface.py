@@ -62,6 +62,7 @@ def test_a_limit_on_columns_warns_once_and_tells_the_truth() -> None:
     assert np.all(exact.value[feasible] <= (early.value + early.gap)[feasible] + EXACT)
 
 
+@pytest.mark.kills
 def test_the_warning_points_at_the_callers_line(tmp_path: Path) -> None:
     script = """
 import warnings

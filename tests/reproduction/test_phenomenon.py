@@ -10,6 +10,8 @@ import pytest
 
 import cmdpax
 
+pytestmark = pytest.mark.whole
+
 SEEDS = range(6)
 NUM_ITERATIONS = 4000
 

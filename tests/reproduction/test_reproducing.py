@@ -3,7 +3,7 @@
 import json
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from html import escape
 from pathlib import Path
 
@@ -15,6 +15,8 @@ import cmdpax
 from cmdpax.reproduction import claims, costs, experiment, reproducing, theory
 from cmdpax.reproduction.experiment import DUAL, PRIMAL_DUAL, Scale, specifications
 from cmdpax.reproduction.measured import STRONG, Measured, total
+
+pytestmark = pytest.mark.whole
 
 TINY = Scale(num_episodes=40, num_runs=2, long_episodes=60, long_runs=2)
 LARGER = ({"num_states": 3, "num_actions": 2, "horizon": 3},)
@@ -40,10 +42,10 @@ def tiny() -> Iterator[None]:
 def made(tiny: None, tmp_path_factory: pytest.TempPathFactory) -> Made:
     """A whole reproduction, of two CMDPs."""
     folder = tmp_path_factory.mktemp("reproduction") / "out"
-    return folder, run(folder)
+    return folder, reproduced(folder)
 
 
-def run(folder: Path) -> cmdpax.Reproduction:
+def reproduced(folder: Path) -> cmdpax.Reproduction:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cmdpax.CmdpaxWarning)  # λ_max, which is not the point here
         return cmdpax.reproduce(folder, quick=True, num_cmdps=2, theory=True)
@@ -145,12 +147,23 @@ def test_theory_runs_have_the_theorems_parameters(made: Made) -> None:
 def test_again_runs_nothing(made: Made) -> None:
     folder, found = made
     tables = {path: path.stat().st_mtime_ns for path in folder.rglob("*.parquet")}
-    again = run(folder)
+    again = reproduced(folder)
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*.parquet")} == tables
     for first, second in zip(found.claims, again.claims, strict=True):
         if first.number != 8:  # its times are measured anew
             assert first.on("123") == second.on("123")
     assert again.compile_seconds <= again.seconds
+
+
+def test_the_command_is_the_same(made: Made, run: Callable[..., tuple[int, str, str]]) -> None:
+    folder, found = made
+    tables = {path: path.stat().st_mtime_ns for path in folder.rglob("*.parquet")}
+    options = ("--out", str(folder), "--quick", "--cmdps", "2", "--theory")
+    code, out, err = run("reproduce", *options)
+    assert code == 0, err
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*.parquet")} == tables
+    assert re.findall(r"│ (\d+)\. ", out) == [str(claim.number) for claim in found.claims]
+    assert f"wrote {folder / 'report.html'}\n" in err
 
 
 def test_a_smaller_family_in_a_larger_folder(made: Made) -> None:
@@ -164,8 +177,3 @@ def test_a_smaller_family_in_a_larger_folder(made: Made) -> None:
     assert (
         len(polars.read_csv(made[0] / "configurations.csv").filter(polars.col("runs") == 2)) == 24
     )
-
-
-def test_a_family_has_members(tmp_path: Path) -> None:
-    with pytest.raises(cmdpax.ParameterError, match="num_cmdps is 0"):
-        cmdpax.reproduce(tmp_path, num_cmdps=0)

@@ -18,6 +18,8 @@ from cmdpax.cli.sweeps import compare, plot, report, sweep
 from cmdpax.cli.watching import watch
 from cmdpax.errors import CmdpaxError
 
+_LONGEST = 2000  # characters of a line
+
 application = typer.Typer(
     name="cmdpax",
     help="Constrained Markov decision processes: solve and learn them.",
@@ -75,6 +77,14 @@ def main() -> None:
         _fail(f"the operating system refused: {error}.")
 
 
+def _short(sentence: str) -> str:
+    """Lines that a person can read: what was given may be of any length."""
+    return "\n".join(
+        line if len(line) <= _LONGEST else f"{line[: _LONGEST // 2]}…{line[-_LONGEST // 4 :]}"
+        for line in sentence.split("\n")
+    )
+
+
 def _fail(sentence: str) -> NoReturn:
-    messages.print(f"error: {sentence}", style="red", markup=False, highlight=False)
+    messages.print(f"error: {_short(sentence)}", style="red", markup=False, highlight=False)
     sys.exit(1)

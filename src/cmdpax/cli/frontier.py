@@ -16,6 +16,7 @@ from cmdpax.cli.models import AsJson, ModelFile
 from cmdpax.cli.output import messages, number, print_json, results, table
 from cmdpax.cli.warned import caught
 from cmdpax.errors import FileError, ParameterError
+from cmdpax.planning.frontier import MOST_POINTS
 from cmdpax.storage.writing import require_target, write_npz, write_text
 
 
@@ -65,7 +66,10 @@ def _thresholds(lowest: float | None, highest: float | None, points: int) -> np.
         raise typer.BadParameter("--from and --to belong together: give both, or none.")
     if points < 2:
         raise ParameterError(f"--points is {points}, it must be at least 2.")
-    return np.linspace(lowest, highest, points)
+    if points > MOST_POINTS:
+        raise ParameterError(f"--points is {points}, it must be at most {MOST_POINTS}.")
+    with np.errstate(all="ignore"):  # ends that are no numbers are told by `frontier`
+        return np.linspace(lowest, highest, points)
 
 
 def _writer(out: Path) -> Callable[[cmdpax.CMDP, cmdpax.Frontier], None]:

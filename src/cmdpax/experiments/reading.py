@@ -1,18 +1,24 @@
 """`results`: a folder of a sweep, opened again."""
 
+import dataclasses
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cmdpax.arguments import Algorithm
 from cmdpax.errors import FileError, ParameterError, nearest_name
 from cmdpax.experiments.folder import Folder
+from cmdpax.experiments.records import all_settings
+from cmdpax.experiments.specification import SHARED
 from cmdpax.files import load
 from cmdpax.history import History
 from cmdpax.learning import repeat
 from cmdpax.model import CMDP
+from cmdpax.options import Options
 from cmdpax.schedules import Schedule
+from cmdpax.storage.paths import DamagedError
 
 if TYPE_CHECKING:
     import polars
@@ -80,13 +86,18 @@ class Results:
         self._folder = Folder(path)
         self.manifest: dict[str, Any] = self._folder.read_manifest()
         self._batches = list(self._folder.parts())
-        frames = [
-            polars.read_parquet(self._folder.table_path("final", b), glob=False)
-            for b in self._batches
-        ]
-        self.final: polars.DataFrame = (
-            polars.concat(frames).sort(*_ORDER) if frames else polars.DataFrame({"run": []})
-        )
+        paths = [self._folder.table_path("final", batch) for batch in self._batches]
+        self.final: polars.DataFrame = polars.DataFrame({"run": []})
+        try:
+            frames = [polars.read_parquet(path, glob=False) for path in paths]
+            if frames:
+                self.final = polars.concat(frames).sort(*_ORDER)
+        except polars.exceptions.PolarsError as error:
+            why = " ".join(str(error).split())[:200]
+            raise DamagedError(
+                f"{self.path / 'final'} holds tables that are none of a sweep ({why}); run the "
+                "sweep again, in a new folder."
+            ) from None
 
     def __repr__(self) -> str:
         """The folder, and what is in it."""
@@ -160,19 +171,26 @@ class Results:
             )
         return self.final.with_columns(score=polars.sum_horizontal(*SUMS.get(by, (by,))))
 
-    def repeat(self, run: str) -> History:
-        """Make one run again, with the accounts of every recorded episode, its policy and all."""
+    def repeat(self, run: str, algorithm: Algorithm | None = None) -> History:
+        """Make one run again, with the accounts of every recorded episode, its policy and all.
+
+        Args:
+            run: its identity, from the column `run`.
+            algorithm: the factory or its address, where it is your own: a folder is never a reason
+                to import anything.
+        """
         import polars
 
         row = self.final.filter(polars.col("run") == run)
         if row.is_empty():
             raise ParameterError(f"there is no run {run!r} in {self.path}.")
-        return repeat(self.cmdps[row["cmdp"][0]], self._manifest_of(row.row(0, named=True)))
+        manifest = self._manifest_of(row.row(0, named=True))
+        return repeat(self.cmdps[manifest["cmdp"]], manifest, algorithm=algorithm)
 
     def _manifest_of(self, row: dict[str, Any]) -> dict[str, Any]:
-        """A run's row as a manifest of `learn`."""
-        specification = self.manifest["specification"]
-
+        """A run's row as a manifest of `learn`, which keeps other episodes than the sweep."""
+        settings = all_settings(self.manifest["specification"])
+        options = {field.name: field.default for field in dataclasses.fields(Options)}
         optimism = {
             name.removeprefix("optimism_"): value
             for name, value in row.items()
@@ -181,9 +199,8 @@ class Results:
         return {
             "cmdp": row["cmdp"],
             "algorithm": row["algorithm"],
-            "num_episodes": row["num_episodes"],
-            **{name: specification[name] for name in ("observations", "precision", "unsafe_at")},
-            **{"record": None, "potential": False, "log": False},
+            **options,
+            **{name: settings[name] for name in SHARED if name != "record"},
             "runs": [
                 {
                     "seed": row["seed"],

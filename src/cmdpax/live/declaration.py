@@ -15,8 +15,9 @@ from cmdpax.arguments import (
     as_seeds,
     name_of,
 )
-from cmdpax.errors import ModelError, ParameterError
+from cmdpax.errors import ModelError, ParameterError, shown
 from cmdpax.hyperparameters import hyperparameters, is_constant, require_count
+from cmdpax.learners import algorithms
 from cmdpax.learners.base import Hyperparameters
 from cmdpax.limits import require_room
 from cmdpax.live.units import ROUNDING, SENSES, Units, declare_units
@@ -84,7 +85,7 @@ class Declaration(NamedTuple):
     def require_same_algorithm(self, path: str | Path, algorithm: Algorithm | None) -> None:
         """A saved state goes on with the algorithm that made it; one's own must be given."""
         if algorithm is None:
-            if self.own:
+            if self.own or self.algorithm not in algorithms():  # a file may say anything
                 raise ParameterError(
                     f"{path} was saved with the factory {self.algorithm!r} of your own; give it as "
                     "algorithm."
@@ -316,11 +317,13 @@ def _listed(successors: Any, sizes: Sizes, stationary: bool) -> np.ndarray:
 
 
 def _names(given: Sequence[str] | None, num_constraints: int) -> tuple[str, ...]:
-    names = [f"constraint {i}" for i in range(num_constraints)] if given is None else list(given)
+    if given is None:
+        return tuple(f"constraint {i}" for i in range(num_constraints))
+    names = list(given) if isinstance(given, Sequence | np.ndarray) else [given]
     words = not isinstance(given, str) and all(isinstance(name, str) for name in names)
     if not words or len(names) != num_constraints or len(set(names)) < len(names):
         raise ParameterError(
-            f"names is {given!r}, it must be {num_constraints} different words, one for each "
+            f"names is {shown(given)}, it must be {num_constraints} different words, one for each "
             "threshold."
         )
     return tuple(names)

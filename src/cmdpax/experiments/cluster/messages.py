@@ -16,8 +16,9 @@ import numpy as np
 
 from cmdpax.errors import CmdpaxError, FileError
 from cmdpax.experiments.executing import Work
-from cmdpax.experiments.folder import TABLES, as_parquet, checksum
+from cmdpax.experiments.folder import TABLES, as_parquet
 from cmdpax.experiments.measures import chosen_columns
+from cmdpax.experiments.records import checksum
 from cmdpax.experiments.runs import Batch, Model, Run
 from cmdpax.experiments.specification import read_specification
 from cmdpax.files import load, save

@@ -1,0 +1,74 @@
+"""Lanes: what makes a test slow is its marker, and `make quick` runs the tests that have none.
+
+Who asks for a browser or for Ray is marked by the fixtures that it asks for. The markers `kills`
+and `whole` are written where the cause is: above a test, or in the `pytestmark` of a module. A test
+without a marker that starts a process, be it a browser or a part of Ray, is stopped.
+"""
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from xdist.scheduler import LoadFileScheduling
+
+LANES = ("browser", "cluster", "kills", "whole")
+"""The markers of `pyproject.toml`: those that `make quick` leaves out."""
+
+_ORDER = ("cluster", "whole", "browser", "kills")
+_CLUSTER = "tests/cluster/"
+_FIXTURES = {"browser": "program", "cluster": "ray_works"}
+_STARTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn"}
+_FONTS = "fc-list"  # asked by matplotlib, once
+_running: list[pytest.Item] = []
+
+
+class LaneError(Exception):
+    """A quick test started a process."""
+
+
+def lanes_of(item: pytest.Item) -> set[str]:
+    """The lanes of a test; none, if it is quick."""
+    return {mark.name for mark in item.iter_markers() if mark.name in LANES}
+
+
+def mark_by_fixtures(item: pytest.Item) -> None:
+    """Mark a test that asks for a browser or for Ray, however indirectly."""
+    for lane, fixture in _FIXTURES.items():
+        if fixture in getattr(item, "fixturenames", ()):
+            item.add_marker(lane)
+
+
+def sort(items: list[pytest.Item]) -> None:
+    """The long lanes first, so that no worker ends long after the others."""
+    items.sort(key=lambda item: min(map(_ORDER.index, lanes_of(item)), default=len(_ORDER)))
+
+
+class Files(LoadFileScheduling):
+    """A file for a worker: its tests share fixtures and compiled programs.
+
+    Clusters must not meet, so the folder of their tests is like one file.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        return _CLUSTER if nodeid.startswith(_CLUSTER) else super()._split_scope(nodeid)
+
+
+@contextlib.contextmanager
+def kept(item: pytest.Item) -> Iterator[None]:
+    """While a test and its fixtures run: it stays in its lane."""
+    _running.append(item)
+    try:
+        yield
+    finally:
+        _running.pop()
+
+
+def _watch(event: str, arguments: tuple[Any, ...]) -> None:
+    harmless = not _running or event not in _STARTS or arguments[:1] == (_FONTS,)
+    if not harmless and not lanes_of(_running[-1]):
+        raise LaneError(f"{_running[-1].nodeid} starts a process; mark it with @pytest.mark.kills.")
+
+
+sys.addaudithook(_watch)  # sees what any package does, and whoever imported it by name

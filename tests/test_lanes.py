@@ -1,0 +1,85 @@
+"""The lanes hold: `make quick` is quick by what it leaves out, and leaves out nothing else."""
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from lanes import LANES, LaneError, lanes_of
+
+ROOT = Path(__file__).parent.parent
+ALWAYS_QUICK = [  # without these, a green `make quick` says little
+    "test_golden.py",
+    "test_golden_learning.py",
+    "test_learning_reference.py",
+    "learners/test_contract.py",
+    "live/test_agent_equals_learn.py",
+    "planning/test_solution.py",
+]
+
+
+def start_a_process() -> None:
+    subprocess.run([sys.executable, "-c", ""], check=True)
+
+
+def test_a_quick_test_starts_no_process() -> None:
+    with pytest.raises(LaneError, match=r"no_process starts a process; mark it with @py"):
+        start_a_process()
+
+
+@pytest.mark.kills
+def test_a_marked_one_may() -> None:
+    start_a_process()
+
+
+def test_who_asks_for_a_browser_or_for_ray_is_marked(request: pytest.FixtureRequest) -> None:
+    """Of the tests that were collected with this one."""
+    for item in request.session.items:
+        asked = set(getattr(item, "fixturenames", ()))
+        if asked & {"browser", "open_page", "open_report"}:
+            assert "browser" in lanes_of(item), item.nodeid
+        if asked & {"cluster", "own_cluster"}:
+            assert "cluster" in lanes_of(item), item.nodeid
+
+
+def test_make_quick_leaves_out_the_registered_markers() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    registered = settings["tool"]["pytest"]["ini_options"]["markers"]
+    assert [line.partition(":")[0] for line in registered] == list(LANES)
+    (left_out,) = re.findall(r'-m "not \((.*)\)"', (ROOT / "Makefile").read_text(encoding="utf-8"))
+    assert left_out.split(" or ") == list(LANES)
+
+
+@pytest.mark.parametrize("name", ALWAYS_QUICK)
+def test_what_matters_most_is_quick(name: str) -> None:
+    """Most of its tests, that is: one may start a process."""
+    tree = ast.parse((ROOT / "tests" / name).read_text(encoding="utf-8"))
+    module = [node for node in tree.body if not isinstance(node, ast.ClassDef | ast.FunctionDef)]
+    assert not _lanes_in(module)
+    tests = [node for node in ast.walk(tree) if getattr(node, "name", "").startswith("test_")]
+    slow = [node for node in tests if _lanes_in(node.decorator_list)]
+    assert len(slow) <= 1 < len(tests)
+
+
+def test_every_folder_has_quick_tests() -> None:
+    for folder in {path.parent for path in (ROOT / "tests").rglob("test_*.py")}:
+        modules = [ast.parse(path.read_text(encoding="utf-8")) for path in folder.glob("test_*.py")]
+        assert any("pytestmark" not in _assigned(module) for module in modules), folder
+
+
+def _lanes_in(nodes: list[ast.AST]) -> set[str]:
+    names = {
+        node.attr for part in nodes for node in ast.walk(part) if isinstance(node, ast.Attribute)
+    }
+    return names & set(LANES)
+
+
+def _assigned(module: ast.Module) -> set[str]:
+    targets = [
+        target for node in module.body if isinstance(node, ast.Assign) for target in node.targets
+    ]
+    return {target.id for target in targets if isinstance(target, ast.Name)}

@@ -65,13 +65,13 @@ def measured(runs: int, options: argparse.Namespace) -> Costs:
     batch = Batch("regularized-primal-dual", make_runs(wanted, models))
     optima = {name: cmdpax.solve(model.cmdp).value for name, model in models.items()}
     work = Work(wanted, models, optima)
-    tables = run_one(work, batch)
-    order, files = write_order(work, batch), write_answer(tables)
+    ran = run_one(work, batch)
+    order, files = write_order(work, batch), write_answer(ran)
     schemas = table_schemas(work, batch)
     with tempfile.TemporaryDirectory(dir=".") as path:
         folder = Folder(path)
         with folder.locked():
-            commit = shortest(lambda: folder.write_part(batch.name, tables, {}))
+            commit = shortest(lambda: folder.write_part(batch.name, ran.tables, {}))
     return Costs(
         shortest(lambda: write_order(work, batch)) + options.submit_ms / 1e3,
         shortest(lambda: check(batch, work, files, schemas)) + options.get_ms / 1e3,

@@ -25,7 +25,7 @@ from cmdpax.storage.paths import exists
 from cmdpax.storage.texts import parse_json
 from cmdpax.storage.writing import remove_left_behind, require_target, write_atomically
 
-FORMAT = 1
+FORMAT = 2
 _SECONDS = 10.0
 _WORTH = 20  # writing may take one part in so many
 
@@ -81,8 +81,8 @@ class Checkpoint:
             raise self._damaged()
         position: Position = jax.tree.unflatten(structure, found)
         # What is kept stays here, the rest goes to the device.
-        states, sums, capped, policy = jax.tree.map(jnp.asarray, tuple(position)[1:-1])
-        return Position(int(position.done), states, sums, capped, policy, position.kept)
+        states, sums, capped, policy, flaws = jax.tree.map(jnp.asarray, tuple(position)[1:-1])
+        return Position(int(position.done), states, sums, capped, policy, flaws, position.kept)
 
     def offer(self, group: int, make: Callable[[], Position], *, now: bool = False) -> None:
         """Take a group's position, and write the file, if it is time (or `now`)."""

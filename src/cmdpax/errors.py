@@ -3,11 +3,12 @@
     CmdpaxError
     ├── ModelError           arrays that do not describe a CMDP, or a policy
     ├── ParameterError       an argument that is out of range or has an unknown name
+    ├── LearnerError         a learner that broke its contract, or whose numbers are not numbers
     ├── FileError            a file that cannot be read or written
     ├── MissingPackageError  a package that only some functions need is not installed
     ├── OrderError           calls that an agent expects in another order
     ├── ClusterError         there is no cluster, or not any more
-    ├── SweepError           some batches of a sweep failed on a cluster
+    ├── SweepError           some runs of a sweep failed
     └── InfeasibleError      no policy meets the constraints
 
 Every message is one sentence (or two) that names the thing, the value and the fix.
@@ -29,6 +30,10 @@ class ParameterError(CmdpaxError, ValueError):
     """An argument that is out of range, or a name that does not exist."""
 
 
+class LearnerError(CmdpaxError, ValueError):
+    """A learner returned something that is not a policy, or broke its contract otherwise."""
+
+
 class FileError(CmdpaxError, OSError):
     """A file that cannot be read or written."""
 
@@ -46,7 +51,7 @@ class ClusterError(CmdpaxError, ConnectionError):
 
 
 class SweepError(CmdpaxError, RuntimeError):
-    """Some batches of a sweep failed; the others are done."""
+    """Some runs of a sweep failed; the others are done."""
 
 
 class CmdpaxWarning(UserWarning):

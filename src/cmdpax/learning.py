@@ -1,5 +1,6 @@
 """`learn`: a learner on a simulated CMDP, with honest accounts."""
 
+import functools
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -25,6 +26,7 @@ from cmdpax.errors import CmdpaxWarning, ParameterError
 from cmdpax.history import History
 from cmdpax.hyperparameters import hyperparameters
 from cmdpax.learners import algorithms
+from cmdpax.learners.contract import require_sound
 from cmdpax.manifest import read_manifest, write_manifest
 from cmdpax.model import CMDP
 from cmdpax.optimism import Optimism
@@ -83,6 +85,10 @@ def learn(
         progress: show a bar, or call a function with the episodes done and in all.
         checkpoint: a file that keeps what was done, every ten seconds and when interrupted; where
             it is there already, the runs go on from it, and end bit for bit as without.
+
+    Raises:
+        LearnerError: the learner returned something that is not a policy, or multipliers that are
+            not numbers; nothing would account for it.
 
     Examples:
         >>> import cmdpax
@@ -192,10 +198,11 @@ def learn_batch(
         tuple(options.unsafe_at),
     )
     manifest = write_manifest(cmdp, algorithm, configurations, options, solution)
+    inspect = functools.partial(_inspect, algorithm, configurations)
     opened = nullcontext() if checkpoint is None else Checkpoint(checkpoint, manifest)
     in_precision = jax.enable_x64(options.precision == "double")
     with opened as kept, in_precision, _reporting(progress) as report:
-        collected = run_batch(task, configurations, saddles, report, kept)
+        collected = run_batch(task, configurations, saddles, report, kept, inspect)
     _warn_capped(collected.capped, options.num_episodes)
     return _history(collected, options, solution, cmdp, manifest)
 
@@ -219,6 +226,18 @@ def require_stationary(cmdp: CMDP, rewards_known: bool, num_episodes: int) -> No
             f"num_episodes × horizon is {num_episodes * cmdp.horizon}, the counts that all steps "
             "share hold less than 2^31; learn fewer episodes."
         )
+
+
+def _inspect(
+    algorithm: Algorithm, configurations: Sequence[Configuration], first: int, flaws: np.ndarray
+) -> None:
+    """Refuse runs that cannot be accounted for, of a group that begins at a place."""
+
+    def name_run(place: int) -> str:
+        seed, chosen, _ = configurations[first + place]
+        return f"seed {seed}, {chosen}"
+
+    require_sound(name_of(algorithm), flaws, name_run)
 
 
 def _history(

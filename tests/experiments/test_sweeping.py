@@ -316,6 +316,10 @@ class TestMeasures:
         odd = oscillation(accounts(np.arange(1, 10), violation[:, 1:]))
         assert odd["sign_changes"] == pytest.approx([750.0])
 
+    def test_no_oscillation_without_numbers(self):
+        found = oscillation(accounts(np.arange(1, 5), np.array([[1.0, 1.0, np.nan, 1.0]])))
+        assert np.isnan(list(found.values())).all()
+
     @pytest.mark.parametrize("episodes", [[1, 2, 3, 4, 6], [1], [1, 2]])
     def test_no_oscillation_without_every_episode(self, episodes: list[int]):
         found = oscillation(accounts(np.array(episodes), np.ones((1, len(episodes)))))

@@ -1,6 +1,7 @@
 """`results`: a folder of a sweep, opened again."""
 
 import dataclasses
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
@@ -141,7 +142,8 @@ class Results:
 
         Returns:
             A row per algorithm: its configuration and hyperparameters, and `score`, the mean over
-            runs and CMDPs.
+            runs and CMDPs. A configuration with a run whose accounts are not numbers scores
+            infinity: it is only chosen where every other one does too.
         """
         import polars
 
@@ -155,11 +157,16 @@ class Results:
             polars.col("score").mean(),
             polars.len().alias("runs"),
         )
-        ordered = means.sort("score", "configuration")
+        worst = polars.col("score").is_infinite()
+        ordered = means.sort(worst, "score", "configuration")
         return ordered.unique("algorithm", keep="first").sort("algorithm")
 
     def scored(self, by: str = "strong") -> "polars.DataFrame":
-        """`final` with a measure, or the sum of two regrets, as the column `score`."""
+        """`final` with a measure, or the sum of two regrets, as the column `score`.
+
+        Folders may hold runs whose accounts are not numbers, of versions that let them pass: these
+        score infinity in every measure.
+        """
         import polars
 
         if self.final.is_empty():
@@ -169,7 +176,10 @@ class Results:
             raise ParameterError(
                 f"there is no measure {by!r}; {nearest_name(by, [*SUMS, *measures])}."
             )
-        return self.final.with_columns(score=polars.sum_horizontal(*SUMS.get(by, (by,))))
+        score = polars.sum_horizontal(*SUMS.get(by, (by,)))
+        accounts = polars.col(*SUMS["strong"], *SUMS["weak"])
+        sound = polars.all_horizontal(accounts.is_finite())
+        return self.final.with_columns(score=polars.when(sound).then(score).otherwise(math.inf))
 
     def repeat(self, run: str, algorithm: Algorithm | None = None) -> History:
         """Make one run again, with the accounts of every recorded episode, its policy and all.

@@ -51,7 +51,7 @@ def sweep(
 
     Raises:
         FileError: the folder is not a sweep's, or cannot be written.
-        SweepError: on a cluster, some batches failed three times; all others are in the folder.
+        SweepError: some runs failed (on a cluster, three times); all others are in the folder.
 
     Examples:
         >>> import cmdpax, tempfile
@@ -121,36 +121,32 @@ def _outcomes(
 
 
 def _failed(failures: Sequence[Failed], folder: Folder) -> str:
-    """The sentence, and a line per batch."""
-    lines = [
-        f"{len(failures)} batch{'es' if len(failures) > 1 else ''} failed; everything else is in "
-        f"{folder.path}, and the same command tries them again:"
-    ]
-    return "\n  ".join([*lines, *(_told(failure) for failure in failures)])
+    """The sentence, and a line per failure."""
+    count = sum(len(failure.batch.runs) for failure in failures)
+    first = (
+        f"{_runs(count)} failed; everything else is in {folder.path}, and the same command tries "
+        f"{'them' if count > 1 else 'it'} again:"
+    )
+    return "\n  ".join([first, *(_told(failure) for failure in failures)])
 
 
 def _given_up(failure: Failed) -> str:
     """As long as the others go on."""
-    return f"a batch is given up, the others go on: {_told(failure)}"
+    return f"{_runs(len(failure.batch.runs))} failed, the others go on: {_told(failure)}"
 
 
 def _told(failure: Failed) -> str:
     """What failed, and why: the first configurations, since a batch may have thousands."""
     batch, error, attempts = failure
-    runs = f"{len(batch.runs)} run{'s' if len(batch.runs) > 1 else ''}"
-    chosen = list(dict.fromkeys(_chosen(run) for run in batch.runs))
+    chosen = list(dict.fromkeys(str(run.configuration.hyperparameters) for run in batch.runs))
     more = f"; and {len(chosen) - _TOLD} more" if len(chosen) > _TOLD else ""
     names = "; ".join(chosen[:_TOLD]) + more
-    return f"{batch.algorithm} ({names}), {runs}, {attempts} times: {error}"
+    tries = f", {attempts} times" if attempts > 1 else ""
+    return f"{batch.algorithm} ({names}), {_runs(len(batch.runs))}{tries}: {error}"
 
 
-def _chosen(run: Run) -> str:
-    """The hyperparameters of a run, for people."""
-    chosen = run.configuration.hyperparameters
-    return (
-        f"step_size {chosen.step_size}, regularization {chosen.regularization}, "
-        f"max_multiplier {chosen.max_multiplier:g}, margin {chosen.margin}"
-    )
+def _runs(count: int) -> str:
+    return f"{count} run{'s' if count > 1 else ''}"
 
 
 def _require_stationary(

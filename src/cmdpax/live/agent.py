@@ -11,6 +11,7 @@ import numpy as np
 from cmdpax.arguments import Algorithm, as_factory
 from cmdpax.errors import ParameterError
 from cmdpax.history import Log
+from cmdpax.learners.contract import require_sound
 from cmdpax.live import saving
 from cmdpax.live.accounts import AgentAccount, Tally, make_account
 from cmdpax.live.declaration import Declaration, declare, require_index
@@ -369,11 +370,8 @@ class Agent:
     def _look(self, state: Any, tally: Tally) -> Sight:
         seed, number = np.uint32(self._declared.seed), np.int32(tally.learned + 1)
         sight = jax.tree.map(np.asarray, look(self._setting, self._told, state, seed, number))
-        if not np.isfinite(sight.policy).all():
-            raise ParameterError(
-                f"the next policy of {self._declared.algorithm} has entries that are no numbers; "
-                "the agent is as it was; give other hyperparameters."
-            )
+        kept = "the agent is as it was" if tally.learned else ""
+        require_sound(self._declared.algorithm, number * sight.flaws[None], lambda place: kept)
         return sight
 
     def _after(self, episode: Logged, played: bool) -> _Now:

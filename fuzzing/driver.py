@@ -156,7 +156,7 @@ class Fuzzing:
         Args:
             valid: inputs that must be accepted.
             found: called with every failure.
-            seconds: after which it ends.
+            seconds: after which it ends, counted from the last valid case on.
             num_cases: of every target, after which it ends too.
         """
         waiting = list(valid)
@@ -166,6 +166,7 @@ class Fuzzing:
                 break
             if waiting:
                 one.give(waiting.pop(0), None, patience=_COMPILING)
+                end = time.monotonic() + seconds
             elif case := self._next(num_cases):
                 one.give(case, None)
             elif not any(other.busy for other in self._crew):

@@ -22,7 +22,7 @@ def main() -> int:
     """Parse, run, and tell; 1 if anything was found."""
     parser = argparse.ArgumentParser(prog="python -m fuzzing", description=__doc__)
     add = parser.add_argument
-    add("--seconds", type=float, default=600.0, help="of everything")
+    add("--seconds", type=float, default=600.0, help="after the valid inputs")
     add("--cases", type=int, help="of every target, at most")
     add("--seed", type=int, help="of the inputs; a new one by default")
     add("--workers", type=int, default=os.cpu_count(), help="processes")
@@ -66,8 +66,7 @@ def fuzz(arguments: argparse.Namespace) -> int:
     defects = Defects(keep_it)
     weights = {name: target.weight for name, target in targets.items()}
     with _workers(arguments, arguments.workers, weights, arguments.seed) as fuzzing:
-        left = arguments.seconds - (time.monotonic() - start)
-        fuzzing.run(valid, defects.add, left, arguments.cases)
+        fuzzing.run(valid, defects.add, arguments.seconds, arguments.cases)
         print(f"\nseed {arguments.seed}, {time.monotonic() - start:.0f} s")
         print(table(fuzzing.tallies))
     _tell(defects, arguments)

@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fuzzing.cases import Case, Failure, Input
-from fuzzing.worker import Settings, Verdict, work
+from fuzzing.worker import SAID, STACK, Settings, Verdict, work
 
 _STARTING = 300.0
 _COMPILING = 5.0
 """How much longer the first, valid cases may take: they compile programs."""
 _BLOCKED = 4.0
 """How much longer a case may take that does not use the processor."""
+_SAID = 2000
+"""Characters of a worker's last words."""
 Found = Callable[[Failure], None]
 
 
@@ -113,8 +115,9 @@ class Crewman:
             raise RuntimeError(f"a worker {kind} before its first case")
         seconds = time.monotonic() - self.busy.begun
         self.end()
-        stack = (self.settings.folder / "stack.txt").read_text().splitlines()
-        text = f"the worker {kind}, exit code {self.process.exitcode}"
+        stack = (self.settings.folder / STACK).read_text().splitlines()
+        said = (self.settings.folder / SAID).read_text(errors="replace")[-_SAID:]
+        text = f"{said}\nthe worker {kind}, exit code {self.process.exitcode}"
         self.busy = None
         self._start()
         return Verdict("found", kind, _place(stack), "\n".join([*stack[::-1], text]), seconds, 0)
@@ -153,7 +156,7 @@ class Fuzzing:
         Args:
             valid: inputs that must be accepted.
             found: called with every failure.
-            seconds: after which it ends.
+            seconds: after which it ends, counted from the last valid case on.
             num_cases: of every target, after which it ends too.
         """
         waiting = list(valid)
@@ -163,6 +166,7 @@ class Fuzzing:
                 break
             if waiting:
                 one.give(waiting.pop(0), None, patience=_COMPILING)
+                end = time.monotonic() + seconds
             elif case := self._next(num_cases):
                 one.give(case, None)
             elif not any(other.busy for other in self._crew):

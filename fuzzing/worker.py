@@ -18,6 +18,8 @@ from fuzzing import guards
 from fuzzing.cases import OUTSIDE, TEMPORARY, Case, Entry, Input, laid_out
 from fuzzing.hostile import PLANTED
 
+STACK, SAID = "stack.txt", "said.txt"
+"""Files of a worker: where it was when it hung or crashed, and what libraries said."""
 LIBRARY_BYTES = 2**26
 """What cmdpax itself is told not to exceed."""
 _LONGEST = 20_000
@@ -89,10 +91,11 @@ class Worker:
 
         self._targets = importlib.import_module(settings.module).TARGETS
         self._samples: dict[str, list[Input]] = {}
-        self._stack = (settings.folder / "stack.txt").open("w+")
+        self._stack = (settings.folder / STACK).open("w+")
         faulthandler.enable(self._stack)
         self._guard = guards.Guard((settings.cache,), frozenset(PLANTED))
         _limit(settings.num_bytes)
+        _say_into(settings.folder / SAID)
 
     def judge(self, case: Case, given: Input | None) -> Verdict:
         """Run one case."""
@@ -247,6 +250,13 @@ def cache_programs(folder: Path) -> None:
     from cmdpax.caching import cache_compilation
 
     cache_compilation()
+
+
+def _say_into(path: Path) -> None:
+    """Keep what libraries print past Python, such as Rust's panics, from the terminal."""
+    with path.open("wb") as file:
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(file.fileno(), stream.fileno())
 
 
 def _limit(num_bytes: int) -> None:

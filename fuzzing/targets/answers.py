@@ -5,6 +5,8 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
+import polars
+
 import cmdpax
 from cmdpax.errors import CmdpaxError
 from cmdpax.experiments.cluster.messages import (
@@ -18,7 +20,7 @@ from cmdpax.experiments.cluster.messages import (
     write_model,
     write_order,
 )
-from cmdpax.experiments.executing import Work, made_here, run_one, table_schemas
+from cmdpax.experiments.executing import Failed, Ran, Work, made_here, run_one, table_schemas
 from cmdpax.experiments.runs import Batch, make_batches, make_models, make_runs
 from cmdpax.experiments.specification import read_specification
 from fuzzing.cases import Entry, Input
@@ -26,7 +28,7 @@ from fuzzing.files import changed, mutate_one
 from fuzzing.targets.base import Target, require
 from fuzzing.targets.folders import SPECIFICATION
 
-_FILES = ("header.json", "final.parquet", "curves.parquet")
+_HEADER, _FILES = "header.json", ("final.parquet", "curves.parquet", "failed.json")
 _RATE, _ORDER, _MODEL = "rate.json", "order.json", "model.npz"
 
 
@@ -52,31 +54,37 @@ def _header(files: list[bytes]) -> bytes:
 
 
 def _samples() -> list[Input]:
-    tables = write_answer(run_one(_asked().work, _asked().batch))
+    ran = run_one(_asked().work, _asked().batch)
+    *done, last = ran.batch.runs
+    failed = Ran(
+        ran.batch._replace(runs=done),
+        {
+            name: table.filter(polars.col("run") != last.identity)
+            for name, table in ran.tables.items()
+        },
+        [Failed(ran.batch._replace(runs=[last]), "its policy is no number.", 1)],
+    )
     rate = [b"[0.001, 2.5]"]
-    answer = [
-        Entry(name, file) for name, file in zip(_FILES, [_header(tables), *tables], strict=True)
-    ]
-    trial = [Entry(_FILES[0], _header(rate)), Entry(_RATE, rate[0])]
-    return [Input(tuple(answer), {}), Input(tuple(trial), {})]
+    found = [Input((Entry(_HEADER, _header(rate)), Entry(_RATE, rate[0])), {})]
+    for one in (ran, failed):
+        files = write_answer(one)
+        entries = zip((_HEADER, *_FILES), [_header(files), *files], strict=True)
+        found.append(Input(tuple(Entry(*entry) for entry in entries), {}))
+    return found
 
 
 def _mutate(rng: Random, given: Input, donors: Any) -> Input:
-    """A table is sealed again most of the time: else it is not even read."""
+    """A file is sealed again most of the time: else it is not even read."""
     entry = rng.choice(given.entries)
-    if entry.path.endswith(".json") or rng.random() < 0.2:
-        return given.with_entry(changed(rng, entry, donors))
-    while True:
-        content = changed(rng, entry, donors).content
-        if content[:4] == content[-4:] == b"PAR1" and content != entry.content:
-            break
-    others = given.with_entry(entry._replace(content=content))
+    others = given.with_entry(changed(rng, entry, donors))
+    if entry.path == _HEADER or rng.random() < 0.2:
+        return others
     files = [others.find(one.path).content for one in given.entries[1:]]
-    return others.with_entry(Entry(_FILES[0], _header(files)))
+    return others.with_entry(Entry(_HEADER, _header(files)))
 
 
 def _run(folder: Path, arguments: dict[str, Any]) -> None:
-    names = (*_FILES, _RATE)
+    names = (_HEADER, *_FILES, _RATE)
     files = [(folder / name).read_bytes() for name in names if (folder / name).exists()]
     read_header(files)
     if (folder / _RATE).exists():
@@ -84,9 +92,10 @@ def _run(folder: Path, arguments: dict[str, Any]) -> None:
         require(all(0 <= number < float("inf") for number in seconds), f"a rate is {seconds}")
         return
     work, batch, schemas = _asked()
-    tables = read_answer(batch, work, files[1:], schemas)
-    require(len(tables["final"]) == len(batch.runs), "an answer has other runs than were asked")
-    for column in tables["final"].select(cmdpax.experiments.reading.SUMS["strong"]):
+    ran = read_answer(batch, work, files[1:], schemas)
+    told = len(ran.tables["final"]) + sum(len(one.batch.runs) for one in ran.failed)
+    require(told == len(batch.runs), "an answer has other runs than were asked for")
+    for column in ran.tables["final"].select(cmdpax.experiments.reading.SUMS["strong"]):
         require(bool(column.is_finite().all()), f"{column.name} is not finite")
 
 

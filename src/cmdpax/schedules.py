@@ -102,4 +102,8 @@ def value_at(schedule: Schedule, episode: Integer[Array, ""]) -> Float[Array, ""
 def values(schedule: Scheduled, episodes: Any) -> np.ndarray:
     """x_k for one or several k, in NumPy."""
     initial, exponent, offset = as_schedule("schedule", schedule)
-    return np.asarray(initial * (np.asarray(episodes, dtype=float) + offset) ** -exponent)
+    try:
+        places = np.asarray(episodes, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        raise ParameterError(f"episodes is {shown(episodes)}, it must be numbers.") from None
+    return np.asarray(initial * (places + offset) ** -exponent)

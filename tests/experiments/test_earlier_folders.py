@@ -8,7 +8,7 @@ import pytest
 
 import cmdpax
 from cmdpax.experiments.folder import Folder
-from cmdpax.experiments.reading import LATER
+from cmdpax.experiments.tables import LATER
 from sweep_cases import SMALL, specification
 
 TWO = {"environment": "random", "parameters": SMALL | {"num_constraints": 2, "seed": 1}}

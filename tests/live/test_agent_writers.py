@@ -35,6 +35,7 @@ def start(path: Path) -> "subprocess.Popen[str]":
 
 
 class TestProcesses:
+    @pytest.mark.kills
     def test_the_second_is_told_and_the_first_loses_nothing(self, tmp_path: Path) -> None:
         path, other = tmp_path / "a.npz", play(make(), 1)
         play(make(), 2).save(path)

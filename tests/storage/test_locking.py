@@ -45,6 +45,7 @@ def refused(path: Path) -> str:
     return f"{path} is being written by another process; wait for it, or give another path."
 
 
+@pytest.mark.kills
 class TestProcesses:
     def test_the_second_is_told_until_the_first_ends(self, tmp_path: Path) -> None:
         path = tmp_path / "a.npz"
@@ -107,6 +108,7 @@ class TestOwners:
         lock_beside(path).release()
         assert os.listdir(tmp_path) == []
 
+    @pytest.mark.kills
     def test_a_lock_file_that_was_removed_meanwhile(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -13,13 +13,13 @@ from cmdpax.errors import FileError, ParameterError, nearest_name
 from cmdpax.experiments.folder import Folder
 from cmdpax.experiments.records import all_settings
 from cmdpax.experiments.specification import SHARED
+from cmdpax.experiments.tables import read_final, scan_curves
 from cmdpax.files import load
 from cmdpax.history import History
 from cmdpax.learning import repeat
 from cmdpax.model import CMDP
 from cmdpax.options import Options
 from cmdpax.schedules import Schedule
-from cmdpax.storage.paths import DamagedError
 
 if TYPE_CHECKING:
     import polars
@@ -34,8 +34,6 @@ _ORDER = (
     "cmdp_name",
     "seed",
 )
-LATER = ("strong_by_constraint", "weak_by_constraint")
-"""Columns of `curves` that folders of the first versions do not have."""
 SUMS = {
     "strong": ("strong_objective", "strong_constraints"),
     "weak": ("weak_objective", "weak_constraints"),
@@ -88,17 +86,9 @@ class Results:
         self.manifest: dict[str, Any] = self._folder.read_manifest()
         self._batches = list(self._folder.parts())
         paths = [self._folder.table_path("final", batch) for batch in self._batches]
-        self.final: polars.DataFrame = polars.DataFrame({"run": []})
-        try:
-            frames = [polars.read_parquet(path, glob=False) for path in paths]
-            if frames:
-                self.final = polars.concat(frames).sort(*_ORDER)
-        except polars.exceptions.PolarsError as error:
-            why = " ".join(str(error).split())[:200]
-            raise DamagedError(
-                f"{self.path / 'final'} holds tables that are none of a sweep ({why}); run the "
-                "sweep again, in a new folder."
-            ) from None
+        self.final: polars.DataFrame = (
+            read_final(paths).sort(*_ORDER) if paths else polars.DataFrame({"run": []})
+        )
 
     def __repr__(self) -> str:
         """The folder, and what is in it."""
@@ -116,17 +106,9 @@ class Results:
 
         if not self._batches:
             return polars.LazyFrame({"run": []})
-        paths: dict[bool, list[Path]] = {}
-        for batch in self._batches:
-            path = self._folder.table_path("curves", batch)
-            schema = polars.scan_parquet(path, glob=False).collect_schema()
-            paths.setdefault(set(LATER) <= set(schema), []).append(path)
-        absent = polars.lit(None, dtype=polars.List(polars.Float64))
-        scans = {whole: polars.scan_parquet(some, glob=False) for whole, some in paths.items()}
-        if False in scans:
-            scans[False] = scans[False].with_columns(**dict.fromkeys(LATER, absent))
+        curves = scan_curves([self._folder.table_path("curves", one) for one in self._batches])
         who = self.final.lazy().select("run", "cmdp", "algorithm", "configuration", "seed")
-        return polars.concat(scans.values()).join(who, on="run", how="left", maintain_order="left")
+        return curves.join(who, on="run", how="left", maintain_order="left")
 
     @cached_property
     def cmdps(self) -> Mapping[str, CMDP]:

@@ -308,9 +308,14 @@ def _validated(source: str, content: dict[str, Any], importing: bool) -> Specifi
     try:
         return Specification.model_validate(content, context={"importing": importing})
     except ValidationError as error:
-        raise ParameterError(f"{source}: {_sentence(error)}") from None
+        raise ParameterError(f"{source}: {_in_a_line(_sentence(error))}") from None
     except CmdpaxError as error:
-        raise ParameterError(f"{source}: {error}") from None
+        raise ParameterError(f"{source}: {_in_a_line(str(error))}") from None
+
+
+def _in_a_line(sentence: str) -> str:
+    """Keys and values may hold line breaks; a sentence does not."""
+    return " ".join(sentence.split())
 
 
 def _sentence(error: ValidationError) -> str:

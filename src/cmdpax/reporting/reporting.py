@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from cmdpax.errors import FileError
+from cmdpax.experiments.tables import readable
 from cmdpax.storage.writing import require_target, write_text
 
 ENDINGS = (".html", ".htm")
@@ -27,7 +28,9 @@ def report(folder: str | os.PathLike[str], out: str | os.PathLike[str]) -> Path:
 
     path = Path(out)
     require_page(path)
-    write_text(path, write_page(content(folder)))
+    with readable(Path(folder)):
+        page = write_page(content(folder))
+    write_text(path, page)
     return path
 
 

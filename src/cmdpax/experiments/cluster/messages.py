@@ -251,7 +251,8 @@ def read_answer(
         ValueError,
         OSError,
     ) as error:
-        raise AnswerError(f"an answer is not two Parquet tables: {error}") from None
+        why = " ".join(str(error).split())[:_SHORT].rstrip(".")
+        raise AnswerError(f"an answer is not two Parquet tables ({why}).") from None
     failed = _read_failed(batch, rest)
     names = {run.identity for one in failed for run in one.batch.runs}
     done = Batch(batch.algorithm, [run for run in batch.runs if run.identity not in names])

@@ -251,6 +251,7 @@ step_size = [0.2, 0.4]
 """
 
 
+@pytest.mark.kills
 class TestReadOnly:
     @pytest.fixture
     def closed(self, folder: Path) -> Iterator[Path]:

@@ -24,6 +24,7 @@ def test_every_setting_is_among_them() -> None:
     assert {*SETTINGS, "num_episodes", "record", "unsafe_at"} == set(SHARED)
 
 
+@pytest.mark.whole
 @pytest.mark.filterwarnings("ignore:max_multiplier is 6, below")
 @pytest.mark.parametrize("chosen", PAIRS)
 def test_the_numbers_are_those_of_the_sweep(chosen: tuple[object, ...], tmp_path: Path) -> None:

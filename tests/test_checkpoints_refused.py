@@ -104,8 +104,8 @@ class TestOtherRuns:
         assert_refused(path, "their stationary differs (None, here False)")
 
     def test_by_its_format(self, path: Path):
-        edit(path, lambda head, _: head.update(format=2))
-        assert_refused(path, "has the checkpoint format 2, this version of cmdpax reads 1")
+        edit(path, lambda head, _: head.update(format=1))
+        assert_refused(path, "has the checkpoint format 1, this version of cmdpax reads 2")
 
 
 def randomize(path: Path) -> None:

@@ -217,9 +217,9 @@ class TestWriting:
         position = group.go_on(group.first_position(), BLOCK)
         before: list[bytes] = []
         for is_read in (False, True):  # as it was made, and as it was read
-            with Checkpoint(path, {"runs": [{}, {}]}) as checkpoint:
+            with Checkpoint(path, {"runs": [{}, {}], "num_episodes": NUM_EPISODES}) as checkpoint:
                 if is_read:
-                    position = checkpoint.restore(0, group.first_position())
+                    position = checkpoint.restore(0, group)
                 else:
                     checkpoint.group_size = 2
                     checkpoint.offer(0, lambda here=position: here)

@@ -104,8 +104,8 @@ class TestOtherRuns:
         assert_refused(path, "their stationary differs (None, here False)")
 
     def test_by_its_format(self, path: Path):
-        edit(path, lambda head, _: head.update(format=1))
-        assert_refused(path, "has the checkpoint format 1, this version of cmdpax reads 2")
+        edit(path, lambda head, _: head.update(format=9))
+        assert_refused(path, "has the checkpoint format 9, this version of cmdpax reads 2")
 
 
 def randomize(path: Path) -> None:
@@ -234,3 +234,39 @@ class TestTwoAtOnce:
 def test_a_group_size_that_is_none(path: Path, size: Any) -> None:
     edit(path, lambda head, arrays: head.update(group_size=size))
     assert_refused(path, "is not a readable checkpoint")
+
+
+def _plant(name: str, change: Callable[[np.ndarray], np.ndarray]) -> Any:
+    return lambda head, arrays: arrays.update({name: change(arrays[name])})
+
+
+IMPOSSIBLE = {
+    "more episodes than there are": _plant("0.0", lambda done: done + 1000),
+    "fewer than none": _plant("0.0", lambda done: done - 1000),
+    "no number": _plant("0.0", lambda done: np.array("seventy")),
+}
+
+
+@pytest.mark.parametrize("change", IMPOSSIBLE.values(), ids=IMPOSSIBLE)
+def test_positions_that_cannot_be(path: Path, change: Any) -> None:
+    edit(path, change)
+    assert_refused(path, "is not a readable checkpoint")
+
+
+def test_other_episodes_than_are_kept(path: Path) -> None:
+    edit(path, _plant("0.0", lambda done: done - 1))
+    with pytest.raises(cmdpax.FileError, match="is not a readable checkpoint"):
+        learn(checkpoint=path)
+
+
+def test_accounts_that_are_no_numbers(path: Path) -> None:
+    """Whoever wrote them: NaN is never an account."""
+
+    def change(head: dict[str, Any], arrays: dict[str, Any]) -> None:
+        for name, array in arrays.items():
+            if name.startswith("1.") and array.dtype.kind == "f" and array.ndim == 2:
+                arrays[name] = np.full_like(array, np.nan)
+
+    edit(path, change)
+    with pytest.raises(cmdpax.LearnerError, match="not finite numbers"):
+        learn(checkpoint=path)

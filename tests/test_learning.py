@@ -403,7 +403,7 @@ class TestAddresses:
         found = learn(algorithm=f"{__name__}:own_factory", regularization=0.02)
         assert_same_accounts(found, learn())
         assert found.manifest["algorithm"] == f"{__name__}:own_factory"
-        assert_same_accounts(cmdpax.repeat(model(2), found.manifest), found)
+        assert_same_accounts(cmdpax.repeat(model(2), found.manifest, algorithm=own_factory), found)
 
     @pytest.mark.parametrize(
         ("address", "sentence"),

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from cmdpax.errors import FileError
-from cmdpax.group import Position
+from cmdpax.group import Group, Position
 from cmdpax.storage.archives import read_npz
 from cmdpax.storage.locking import lock_beside
 from cmdpax.storage.paths import exists
@@ -68,8 +68,9 @@ class Checkpoint:
         """Let other processes have it."""
         self._owned.release()
 
-    def restore(self, group: int, first: Position) -> Position:
-        """Where a group was, in arrays like those of its first position, or that one."""
+    def restore(self, group: int, runs: Group) -> Position:
+        """Where a group of runs was, or its first position."""
+        first = runs.first_position()
         if group not in self._groups:
             return first
         leaves, structure = jax.tree.flatten(first)
@@ -80,6 +81,8 @@ class Checkpoint:
         if not same:
             raise self._damaged()
         position: Position = jax.tree.unflatten(structure, found)
+        if not runs.is_possible(position):
+            raise self._damaged()
         # What is kept stays here, the rest goes to the device.
         states, sums, capped, policy, flaws = jax.tree.map(jnp.asarray, tuple(position)[1:-1])
         return Position(int(position.done), states, sums, capped, policy, flaws, position.kept)
@@ -121,6 +124,9 @@ class Checkpoint:
                 int(group): [entries[f"{group}.{index}"] for index in range(count)]
                 for group, count in head["leaves"].items()
             }
+            for done, *_ in self._groups.values():
+                if not 0 <= int(done) <= self._manifest["num_episodes"]:
+                    raise self._damaged()
         except FileError:
             raise
         except (KeyError, TypeError, ValueError, AttributeError):

@@ -97,7 +97,7 @@ def _run(
         latest = make
         checkpoint.offer(index, make, now=finished)
 
-    position = checkpoint.restore(index, group.first_position())
+    position = checkpoint.restore(index, group)
     try:
         return run_group(group, position, report, inspect, offer)
     except KeyboardInterrupt:  # reports raise it, between two blocks

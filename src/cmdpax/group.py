@@ -121,6 +121,14 @@ class Group(NamedTuple):
             log if self.task.design.keep_log else None,
         )
 
+    def is_possible(self, position: Position) -> bool:
+        """Whether as many episodes are kept as were to be recorded when so many were played."""
+        done, kept = int(position.done), position.kept
+        recorded = int(np.count_nonzero(self.task.recorded <= done))
+        lengths = {len(array) for array in jax.tree.leaves(kept._replace(log=None))}
+        logged = {len(array) for array in jax.tree.leaves(kept.log)}
+        return lengths == {recorded} and logged <= {done}
+
     def go_on(self, position: Position, size: int) -> Position:
         """Play and account for the next block of at most `size` episodes."""
         design, _, _, recorded, num_episodes, levels = self.task

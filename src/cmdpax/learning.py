@@ -22,11 +22,12 @@ from cmdpax.arguments import (
 from cmdpax.batch import Collected, Configuration, Task
 from cmdpax.checkpoints import Checkpoint
 from cmdpax.engine import find_saddles, run_batch
-from cmdpax.errors import CmdpaxWarning, ParameterError
+from cmdpax.errors import CmdpaxWarning, LearnerError, ParameterError
 from cmdpax.history import History
 from cmdpax.hyperparameters import hyperparameters
 from cmdpax.learners import algorithms
 from cmdpax.learners.contract import require_sound
+from cmdpax.limits import require_room
 from cmdpax.manifest import read_manifest, write_manifest
 from cmdpax.model import CMDP
 from cmdpax.optimism import Optimism
@@ -175,6 +176,7 @@ def learn_batch(
     known = {configuration.optimism.rewards for configuration in configurations}
     if len(known) != 1:
         raise ParameterError("one batch cannot mix known and estimated rewards; make two.")
+    _require_room(cmdp, len(configurations), options)
     solution = solve(cmdp)
     _warn_small_cap(cmdp, solution, configurations)
     design = Design(
@@ -203,6 +205,7 @@ def learn_batch(
     in_precision = jax.enable_x64(options.precision == "double")
     with opened as kept, in_precision, _reporting(progress) as report:
         collected = run_batch(task, configurations, saddles, report, kept, inspect)
+    _require_finite(algorithm, configurations, collected)
     _warn_capped(collected.capped, options.num_episodes)
     return _history(collected, options, solution, cmdp, manifest)
 
@@ -225,6 +228,31 @@ def require_stationary(cmdp: CMDP, rewards_known: bool, num_episodes: int) -> No
         raise ParameterError(
             f"num_episodes × horizon is {num_episodes * cmdp.horizon}, the counts that all steps "
             "share hold less than 2^31; learn fewer episodes."
+        )
+
+
+def _require_room(cmdp: CMDP, num_runs: int, options: Options) -> None:
+    """Refuse more accounts than fit: V, strong and weak regrets of every signal, λ, and the log."""
+    num_constraints, horizon, _, _ = cmdp.sizes
+    kept = len(options.recorded) * (3 + 4 * num_constraints)
+    logged = options.num_episodes * horizon * (3 + num_constraints) if options.log else 0
+    require_room(
+        f"the accounts of {num_runs} runs of {options.num_episodes} episodes",
+        8 * num_runs * (kept + logged),
+        "record fewer episodes or run fewer seeds",
+    )
+
+
+def _require_finite(
+    algorithm: Algorithm, configurations: Sequence[Configuration], collected: Collected
+) -> None:
+    """No account that is not a number, wherever it came from, such as a checkpoint."""
+    finite = np.isfinite(np.stack(collected.entries)).all(axis=(0, 2, 3))
+    if not finite.all():
+        seed, chosen, _ = configurations[int(np.argmin(finite))]
+        raise LearnerError(
+            f"the accounts of {name_of(algorithm)} (seed {seed}, {chosen}) are not finite numbers; "
+            "choose less extreme hyperparameters, and begin anew without the checkpoint."
         )
 
 

@@ -228,7 +228,7 @@ class Folder:
         for batch in self._batches():
             runs, damaged = self._check_part(batch)
             if damaged is not None:
-                raise DamagedError(f"{damaged} is damaged; run the sweep again to recompute it.")
+                raise FileError(f"{damaged} is damaged; run the sweep again to recompute it.")
             found[batch] = runs
         return found
 

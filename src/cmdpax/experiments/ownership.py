@@ -124,9 +124,9 @@ def require_no_links(paths: Iterable[Path]) -> None:
 def listed(folder: Path) -> list[str]:
     """The names in a folder, sorted; none where there is no folder."""
     try:
-        return sorted(os.listdir(folder))
-    except (FileNotFoundError, NotADirectoryError):
-        return []
+        return sorted(os.listdir(folder)) if is_folder(folder) else []
+    except FileError:
+        raise
     except OSError as error:
         raise FileError(f"{folder} cannot be read: {reason(error)}.") from None
 

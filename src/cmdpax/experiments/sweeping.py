@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
 
-from cmdpax.errors import CmdpaxWarning, InfeasibleError, ParameterError, SweepError
+from cmdpax.errors import CmdpaxWarning, FileError, InfeasibleError, ParameterError, SweepError
 from cmdpax.experiments.cluster import Status, prepare, require_answer, run_on_cluster
 from cmdpax.experiments.executing import Failed, Finished, Work, run_here
 from cmdpax.experiments.folder import Folder, Known
@@ -25,7 +25,6 @@ from cmdpax.experiments.specification import SHARED, Specification, read_specifi
 from cmdpax.learning import require_stationary
 from cmdpax.manifest import device, versions
 from cmdpax.planning.solution import solve
-from cmdpax.storage.paths import DamagedError
 
 _TOLD = 8
 
@@ -185,7 +184,7 @@ def _is_finished(
         return False
     try:
         folder.parts()
-    except DamagedError:
+    except FileError:
         return False
     return all(folder.has_cmdp(fingerprint) for fingerprint in models)
 

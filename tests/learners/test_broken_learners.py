@@ -141,7 +141,8 @@ def test_the_run_is_named() -> None:
 
 def test_repeated_runs_are_checked_too() -> None:
     cmdp = model(2)
-    manifest = learn(broken_learners.sound).manifest
+    name = broken_learners.logits.__qualname__
+    manifest = learn(broken_learners.sound).manifest | {"algorithm": name}
     with pytest.raises(cmdpax.LearnerError, match="rows that do not sum to 1"):
         cmdpax.repeat(cmdp, manifest, algorithm=broken_learners.logits)
 

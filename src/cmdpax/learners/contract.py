@@ -111,7 +111,7 @@ def make_checked(
 
 
 def factory_name(factory: Factory) -> str:
-    """Where a factory can be imported from: "module:name"."""
+    """What a factory is called, for people: "module:name"."""
     named = factory.func if isinstance(factory, functools.partial) else factory
     name = getattr(named, "__qualname__", type(named).__qualname__)
     return f"{getattr(named, '__module__', 'builtins')}:{name}"

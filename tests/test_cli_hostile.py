@@ -159,3 +159,10 @@ def test_what_the_machine_refuses(
 
     monkeypatch.setattr("cmdpax.slater_gap", fail)
     refused(run, "inspect", "m.npz")
+
+
+def test_errors_are_one_line_in_python_too() -> None:
+    """Whatever the names and values in them hold."""
+    with pytest.raises(cmdpax.FileError) as caught:
+        cmdpax.load("two\nlines\x1b[31m.npz")
+    assert str(caught.value) == "two\\nlines\\x1b[31m.npz does not exist."

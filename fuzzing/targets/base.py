@@ -34,7 +34,7 @@ class Target(NamedTuple):
     mutate: Callable[[Random, Input, Sequence[bytes]], Input] = mutate_one
     weight: float = 1.0
     imports: bool = False
-    outputs: re.Pattern[str] = re.compile(r"out\.")
+    outputs: re.Pattern[str] = re.compile(r"(?i)out\.")
 
 
 def generate(target: Target, case: Case, samples: Sequence[Input]) -> Input:

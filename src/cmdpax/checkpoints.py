@@ -157,4 +157,4 @@ class Checkpoint:
 def _alike(found: np.ndarray, wanted: np.ndarray) -> bool:
     """The same kind of array; only the recorded episodes, of which the first has 0, vary."""
     shape = wanted.shape if wanted.size else found.shape[:1] + wanted.shape[1:]
-    return found.dtype.kind == wanted.dtype.kind and found.shape == shape
+    return found.dtype == wanted.dtype and found.shape == shape

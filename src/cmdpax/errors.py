@@ -21,6 +21,10 @@ from collections.abc import Iterable
 class CmdpaxError(Exception):
     """Base class of everything that cmdpax raises on purpose."""
 
+    def __str__(self) -> str:
+        """The sentence in one line, whatever the names and values in it hold."""
+        return plain(super().__str__())
+
 
 class ModelError(CmdpaxError, ValueError):
     """Arrays that do not describe a CMDP, or a policy of one."""
@@ -53,6 +57,10 @@ class ClusterError(CmdpaxError, ConnectionError):
 class SweepError(CmdpaxError, RuntimeError):
     """Some runs of a sweep failed; the others are done."""
 
+    def __str__(self) -> str:
+        """The sentence, and a line for each failure."""
+        return "\n".join(plain(line) for line in Exception.__str__(self).split("\n"))
+
 
 class CmdpaxWarning(UserWarning):
     """Something that is allowed and probably not meant."""
@@ -79,6 +87,15 @@ class InfeasibleError(CmdpaxError):
     def __reduce__(self) -> tuple[type["InfeasibleError"], tuple[float, int]]:
         """Pickle the two numbers, not the sentence: pools of processes pass errors on."""
         return InfeasibleError, (self.slater_gap, self.worst_constraint)
+
+
+def plain(text: str) -> str:
+    """Text in one line that cannot steer a terminal: what is not printable is spelled out."""
+    if text.isprintable():
+        return text
+    return "".join(
+        one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in text
+    )
 
 
 def shown(value: object) -> str:

@@ -25,7 +25,9 @@ def hyperparameters(
     except ParameterError:
         cap = None
     if cap is None or not is_constant(cap) or cap.initial <= 0:
-        raise ParameterError(f"max_multiplier is {max_multiplier}, it must be a positive number.")
+        raise ParameterError(
+            f"max_multiplier is {shown(max_multiplier)}, it must be a positive number."
+        )
     result = Hyperparameters(
         as_schedule("step_size", step_size),
         as_schedule("regularization", regularization),

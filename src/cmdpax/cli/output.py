@@ -9,21 +9,19 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from cmdpax.errors import plain
+
 
 class PlainConsole(Console):
     """A console whose texts cannot steer the terminal: names come from files and users."""
 
     def print(self, *objects: Any, **options: Any) -> None:
         """Print; the characters of texts that are not printable are escaped."""
-        super().print(*(plain(one) if isinstance(one, str) else one for one in objects), **options)
+        super().print(*(_lines(one) if isinstance(one, str) else one for one in objects), **options)
 
 
-def plain(text: str) -> str:
-    """Text for a terminal: escape sequences, bells and halves of characters are spelled out."""
-    return "".join(
-        one if one.isprintable() or one == "\n" else one.encode("unicode_escape").decode("ascii")
-        for one in text
-    )
+def _lines(text: str) -> str:
+    return "\n".join(plain(line) for line in text.split("\n"))
 
 
 results = PlainConsole(highlight=False, soft_wrap=True)

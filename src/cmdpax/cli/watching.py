@@ -11,7 +11,8 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from cmdpax.cli.output import plain, print_json, results, table
+from cmdpax.cli.output import print_json, results, table
+from cmdpax.errors import plain
 from cmdpax.live.accounts import RECENT
 
 _BLOCKS = "▁▂▃▄▅▆▇█"

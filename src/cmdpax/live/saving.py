@@ -28,7 +28,7 @@ from cmdpax.storage.paths import DamagedError, require_file
 from cmdpax.storage.texts import parse_json
 from cmdpax.storage.writing import remove_left_behind, require_target, write_atomically
 
-FORMAT = 1
+FORMAT = 2
 _SAVING = threading.Lock()  # or one thread would remove what another is writing
 _COUNTED = ("episodes", "steps", "cut_short", "fed")
 _TALLIED = ("mean", "squares", "missed", "recent")

@@ -120,6 +120,7 @@ def test_errors_form_one_family() -> None:
         cmdpax.ModelError,
         cmdpax.ParameterError,
         cmdpax.LearnerError,
+        cmdpax.SolverError,
         cmdpax.FileError,
     ):
         assert issubclass(error, cmdpax.CmdpaxError)

@@ -21,6 +21,7 @@ from cmdpax.errors import (
     ModelError,
     OrderError,
     ParameterError,
+    SolverError,
     SweepError,
 )
 from cmdpax.evaluation import Evaluation, evaluate
@@ -123,6 +124,7 @@ __all__ = [
     "Sizes",
     "SlaterGap",
     "Solution",
+    "SolverError",
     "Specification",
     "Successors",
     "SweepError",

@@ -38,8 +38,10 @@ examples: $(RUNTIME) ## live systems and Gymnasium's toys, with pictures, into b
 	for name in frozen_lake cliff_walking taxi service_queue; do \
 		$(BIN)/python examples/$$name.py build/examples/$$name.png || exit 1; done
 
-quick: $(TOOLS) ## the tests that need no browser, no cluster, no other process and no whole run
-	$(PYTEST) -m "not (browser or cluster or kills or whole)"
+# Compilation is most of the time; programs that run for milliseconds need no optimisation.
+quick: export XLA_FLAGS := --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false
+quick: $(TOOLS) ## the tests of the parts: no browser, cluster, other process or whole run
+	$(PYTEST) -m "not (cluster or whole or browser or kills or exact)"
 
 test: $(TOOLS) ## all tests and doctests; those of the page if chromium is there
 	$(PYTEST)

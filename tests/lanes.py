@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
-LANES = ("browser", "cluster", "kills", "whole")
-"""The markers of `pyproject.toml`: those that `make quick` leaves out."""
+LANES = ("cluster", "whole", "browser", "kills", "exact")
+"""The markers of `pyproject.toml`, the longest lanes first; `make quick` leaves them out."""
 
-_ORDER = ("cluster", "whole", "browser", "kills")
 _CLUSTER = "tests/cluster/"
 _FIXTURES = {"browser": "program", "cluster": "ray_works"}
 _STARTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn"}
@@ -33,6 +32,11 @@ def lanes_of(item: pytest.Item) -> set[str]:
     return {mark.name for mark in item.iter_markers() if mark.name in LANES}
 
 
+def quick_or_whole(*values: Any, quick: bool) -> Any:
+    """One of many sets of parameters: most are for the whole, and some are quick."""
+    return pytest.param(*values, marks=() if quick else pytest.mark.whole)
+
+
 def mark_by_fixtures(item: pytest.Item) -> None:
     """Mark a test that asks for a browser or for Ray, however indirectly."""
     for lane, fixture in _FIXTURES.items():
@@ -42,7 +46,7 @@ def mark_by_fixtures(item: pytest.Item) -> None:
 
 def sort(items: list[pytest.Item]) -> None:
     """The long lanes first, so that no worker ends long after the others."""
-    items.sort(key=lambda item: min(map(_ORDER.index, lanes_of(item)), default=len(_ORDER)))
+    items.sort(key=lambda item: min(map(LANES.index, lanes_of(item)), default=len(LANES)))
 
 
 class Files(LoadFileScheduling):

@@ -103,7 +103,11 @@ LISTS: dict[str, Any] = {
 
 
 class TestResumed:
-    @pytest.mark.parametrize("case", [DENSE, LISTS], ids=["dense, double", "lists, single"])
+    @pytest.mark.parametrize(
+        "case",
+        [DENSE, pytest.param(LISTS, marks=pytest.mark.whole)],
+        ids=["dense, double", "lists, single"],
+    )
     @pytest.mark.parametrize("algorithm", ALGORITHMS)
     def test_from_any_moment(self, tmp_path, algorithm: str, case: dict[str, Any]):
         chosen = case | ({"cmdp": case["cmdp"]()} if "cmdp" in case else {})

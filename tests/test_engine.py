@@ -80,6 +80,7 @@ def test_progress_is_told_by_one_thread_at_a_time(monkeypatch: pytest.MonkeyPatc
     assert most == 1
 
 
+@pytest.mark.exact
 def test_blocks_of_long_runs_are_joined_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each leaves a little: ten million episodes would leave ten thousand pieces."""
     monkeypatch.setattr(group, "block_size", lambda *sizes: 2)

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -57,29 +58,29 @@ def test_make_quick_leaves_out_the_registered_markers() -> None:
 @pytest.mark.parametrize("name", ALWAYS_QUICK)
 def test_what_matters_most_is_quick(name: str) -> None:
     """Most of its tests, that is: one may start a process."""
-    tree = ast.parse((ROOT / "tests" / name).read_text(encoding="utf-8"))
-    module = [node for node in tree.body if not isinstance(node, ast.ClassDef | ast.FunctionDef)]
-    assert not _lanes_in(module)
-    tests = [node for node in ast.walk(tree) if getattr(node, "name", "").startswith("test_")]
-    slow = [node for node in tests if _lanes_in(node.decorator_list)]
+    module = parsed(ROOT / "tests" / name)
+    assert not lanes_in(outside_of_tests(module))
+    tests = [node for node in ast.walk(module) if getattr(node, "name", "").startswith("test_")]
+    slow = [node for node in tests if lanes_in(node.decorator_list)]
     assert len(slow) <= 1 < len(tests)
 
 
 def test_every_folder_has_quick_tests() -> None:
     for folder in {path.parent for path in (ROOT / "tests").rglob("test_*.py")}:
-        modules = [ast.parse(path.read_text(encoding="utf-8")) for path in folder.glob("test_*.py")]
-        assert any("pytestmark" not in _assigned(module) for module in modules), folder
+        modules = map(parsed, folder.glob("test_*.py"))
+        assert not all(lanes_in(outside_of_tests(module)) for module in modules), folder
 
 
-def _lanes_in(nodes: list[ast.AST]) -> set[str]:
-    names = {
-        node.attr for part in nodes for node in ast.walk(part) if isinstance(node, ast.Attribute)
-    }
-    return names & set(LANES)
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
-def _assigned(module: ast.Module) -> set[str]:
-    targets = [
-        target for node in module.body if isinstance(node, ast.Assign) for target in node.targets
-    ]
-    return {target.id for target in targets if isinstance(target, ast.Name)}
+def outside_of_tests(module: ast.Module) -> list[ast.stmt]:
+    """Where a `pytestmark` would be."""
+    return [node for node in module.body if not isinstance(node, ast.ClassDef | ast.FunctionDef)]
+
+
+def lanes_in(nodes: Sequence[ast.AST]) -> set[str]:
+    """The markers that are named there."""
+    inside = [node for part in nodes for node in ast.walk(part)]
+    return {node.attr for node in inside if isinstance(node, ast.Attribute)} & set(LANES)

@@ -26,7 +26,7 @@ def assert_sane(history: cmdpax.History) -> None:
     assert np.all(np.isfinite(history.weak_regret.maximum))
 
 
-@pytest.mark.parametrize("precision", ["double", "single"])
+@pytest.mark.parametrize("precision", ["double", pytest.param("single", marks=pytest.mark.exact)])
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_large_steps_stay_finite(algorithm: str, precision: str) -> None:
     """η up to 10 and ητ up to 1, in one batch."""
@@ -47,6 +47,7 @@ def test_large_steps_stay_finite(algorithm: str, precision: str) -> None:
     assert_sane(history)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("precision", ["double", "single"])
 def test_a_million_episodes(precision: str) -> None:
     history = cmdpax.learn(

@@ -23,6 +23,7 @@ def test_nothing_fails_where_nothing_is_broken() -> None:
     assert "premise not met" not in unbroken().verdicts().values()
 
 
+@pytest.mark.whole
 class TestSchemes:
     @pytest.mark.parametrize(
         ("scheme", "noticed"),
@@ -52,6 +53,7 @@ class TestSchemes:
 
 
 class TestLearners:
+    @pytest.mark.whole
     def test_a_missing_truncation(self) -> None:
         large = cmdpax.Optimism.theory(ONLINE["num_episodes"], scale=5.0)
         names = {"truncated values are bounded", "truncated dual gradient is bounded"}
@@ -124,6 +126,7 @@ class TestPremises:
                 assert found.row(name).verdict == expected
             assert ("is below H/Ξ" in found.row("potential recursion").note) == (factor < 1)
 
+    @pytest.mark.whole
     def test_no_slack_at_all(self) -> None:
         bandit = cmdpax.environments.make("bandit")
         found = audited(bandit.replace(thresholds=np.array([0.9])), **ONLINE)

@@ -35,6 +35,7 @@ def assert_sharp(found: Audit) -> None:
         assert found.row(name).slack >= -1e-9
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("seed", [0, 1, 2])
 @pytest.mark.parametrize("num_constraints", [1, 2, 3, 4])
 def test_random_models(num_constraints: int, seed: int) -> None:
@@ -43,6 +44,7 @@ def test_random_models(num_constraints: int, seed: int) -> None:
     assert_sharp(found)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("step_size", "regularization"), [(0.5, 0.4), (1.0, 0.02), (0.01, 0.5)])
 def test_other_parameters(step_size: float, regularization: float) -> None:
     found = audited(model(2, seed=1), step_size=step_size, regularization=regularization)
@@ -50,6 +52,7 @@ def test_other_parameters(step_size: float, regularization: float) -> None:
     assert_sharp(found)
 
 
+@pytest.mark.whole
 def test_at_the_saddle_point_rounding_makes_no_undefined_bound() -> None:
     """Φ is 0 up to rounding there, of either sign."""
     found = cmdpax.audit(model(2), num_iterations=400, step_size=0.5, regularization=0.4)
@@ -58,6 +61,7 @@ def test_at_the_saddle_point_rounding_makes_no_undefined_bound() -> None:
     assert np.isfinite(found.row("objective error").slack)
 
 
+@pytest.mark.whole
 def test_the_measured_bias_is_no_lemma() -> None:
     """On the way Φ may exceed its rate plus its last quarter: a remark, and not a failure."""
     found = cmdpax.audit(model(2, seed=1), num_iterations=400, step_size=0.5)
@@ -67,12 +71,14 @@ def test_the_measured_bias_is_no_lemma() -> None:
     assert failing(found) == set()
 
 
+@pytest.mark.whole
 def test_golden_models(golden: Golden) -> None:
     found = audited(golden.cmdp)
     assert failing(found) == set()
     assert_sharp(found)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", cmdpax.environments.names())
 def test_environments(name: str) -> None:
     found = audited(cmdpax.environments.make(name))
@@ -81,6 +87,7 @@ def test_environments(name: str) -> None:
 
 
 class TestEdges:
+    @pytest.mark.whole
     def test_no_constraints(self) -> None:
         found = audited(model(0), **ONLINE)
         assert failing(found) == set()
@@ -90,11 +97,13 @@ class TestEdges:
         assert found.row("potential recursion").verdict == "holds"
         assert found.problem.slater_gap == np.inf
 
+    @pytest.mark.whole
     def test_one_action(self) -> None:
         found = audited(model(1, num_actions=1), **ONLINE)
         assert failing(found) == set()
         assert found.row("estimation error of ψ").left == 0
 
+    @pytest.mark.whole
     def test_lists_of_successors(self) -> None:
         cmdp = cmdpax.environments.make("gridworld", layout="S.1/..G", horizon=4)
         found = audited(cmdp, **ONLINE)

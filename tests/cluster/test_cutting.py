@@ -121,6 +121,7 @@ def test_other_sizes_are_another_kind() -> None:
     assert len(trials(every, work.models, 8)) == 3
 
 
+@pytest.mark.whole
 def test_a_batch_in_parts_is_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     """CMDPs with many runs are run first, yet the rows are in the order of the batch."""
     work, every = make_work(seeds=[*range(7)], num_episodes=12)

@@ -207,6 +207,7 @@ def test_several_starts_share_the_initial_mass() -> None:
     assert cmdp.initial.sum() == 1.0
 
 
+@pytest.mark.whole
 def test_it_can_be_learned() -> None:
     cmdp = cmdpax.environments.make("box")
     cap = 301  # above H over the Slater gap: no warning

@@ -143,6 +143,7 @@ def test_several_starts_share_the_initial_mass() -> None:
     assert cmdp.initial.tolist() == [0.5, 0.0, 0.0, 0.5, 0.0, 0.0]
 
 
+@pytest.mark.whole
 def test_it_can_be_learned() -> None:
     cmdp = cmdpax.environments.make("mars-rover")
     cap = 101  # above H over the Slater gap: no warning

@@ -16,6 +16,7 @@ from cmdpax.experiments import Stand
 from cmdpax.experiments.measures import Accounts, oscillation
 from cmdpax.learners import factory_of
 from cmdpax.regret import Regret
+from lanes import quick_or_whole
 from sweep_cases import SMALL, assert_same_results, contents, specification
 
 LISTS = {
@@ -135,7 +136,7 @@ def assert_curves(curves: polars.DataFrame, history: cmdpax.History) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:in .* runs a multiplier was")
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", [quick_or_whole(case, quick=case == "stacked") for case in CASES])
 def test_every_row_is_what_learn_gives(case: str, tmp_path: Path) -> None:
     num_batches, changes = CASES[case]
     wanted = cmdpax.Specification(**specification(**changes))

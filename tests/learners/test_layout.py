@@ -132,6 +132,7 @@ def test_accounts(case: Case) -> None:
             np.testing.assert_allclose(found[1].values[episode, run], values, rtol=0, atol=1e-12)
 
 
+@pytest.mark.whole
 def test_a_batch_of_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cmdpax.group.block_size", lambda *sizes: 16)
     monkeypatch.setattr("cmdpax.engine.num_cores", lambda: 1)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import cmdpax
+from lanes import quick_or_whole
 from live_cases import (
     LISTS,
     LISTS_BY_STEP,
@@ -83,7 +84,10 @@ def play_with_rests(agent: cmdpax.Agent, episodes: list[Steps]) -> None:
 CASES = list(itertools.product(PROGRAMS, (SHORT, LONG), (False, True), (False, True)))
 
 
-@pytest.mark.parametrize(("algorithms", "horizon", "lists", "stationary"), CASES)
+@pytest.mark.parametrize(
+    ("algorithms", "horizon", "lists", "stationary"),
+    [quick_or_whole(*case, quick=case[1] == SHORT) for case in CASES],
+)
 def test_what_happened_is_counted(
     algorithms: tuple[str, ...], horizon: int, lists: bool, stationary: bool
 ):

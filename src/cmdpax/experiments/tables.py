@@ -54,8 +54,9 @@ def read_final(paths: Sequence[Path]) -> "polars.DataFrame":
         frames = [polars.read_parquet(path, glob=False) for path in paths]
         for path, frame in zip(paths, frames, strict=True):
             _require_columns(path, frame.schema, _FINAL)
-            others = [name for name, kind in frame.schema.items() if kind.is_nested()]
-            if others or frame.select(_FINAL["text"]).null_count().sum_horizontal().item():
+            required = [name for names in _FINAL.values() for name in names]
+            gaps = frame.select(required).null_count().sum_horizontal().item()
+            if gaps or any(kind.is_nested() for kind in frame.schema.values()):
                 raise _damaged(path, "it has gaps or lists")
         return polars.concat(frames)
 

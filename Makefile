@@ -8,7 +8,7 @@ TOOLS := .venv/.tools-installed
 PYTEST := $(BIN)/python -m pytest --quiet --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help reproduce demo examples quick test check format docs bench package clean
+.PHONY: help reproduce demo examples quick test fuzz check format docs bench package clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST)
@@ -46,12 +46,15 @@ quick: $(TOOLS) ## the tests of the parts: no browser, cluster, other process or
 test: $(TOOLS) ## all tests and doctests; those of the page if chromium is there
 	$(PYTEST)
 
+fuzz: $(TOOLS) ## hostile inputs for SECONDS=600, of SEED=…; failures are kept in build/fuzz/
+	$(BIN)/python -m fuzzing --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))
+
 check: $(TOOLS) ## formatter, linter, types, import layers, spelling, tests, strict docs
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/codespell src tests benchmarks docs examples README.md CHANGELOG.md CONTRIBUTING.md
+	$(BIN)/codespell src tests fuzzing benchmarks docs examples README.md CHANGELOG.md CONTRIBUTING.md
 	$(MAKE) test
 	$(MAKE) docs
 

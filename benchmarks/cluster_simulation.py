@@ -18,7 +18,8 @@ import cmdpax
 from cmdpax.experiments.cluster.messages import read_answer, write_answer, write_order
 from cmdpax.experiments.cluster.scheduling import Schedule
 from cmdpax.experiments.executing import Work, run_one, table_schemas
-from cmdpax.experiments.folder import Folder, checksum
+from cmdpax.experiments.folder import Folder
+from cmdpax.experiments.records import checksum
 from cmdpax.experiments.runs import Batch, make_models, make_runs
 from cmdpax.experiments.specification import read_specification
 
@@ -64,13 +65,13 @@ def measured(runs: int, options: argparse.Namespace) -> Costs:
     batch = Batch("regularized-primal-dual", make_runs(wanted, models))
     optima = {name: cmdpax.solve(model.cmdp).value for name, model in models.items()}
     work = Work(wanted, models, optima)
-    tables = run_one(work, batch)
-    order, files = write_order(work, batch), write_answer(tables)
+    ran = run_one(work, batch)
+    order, files = write_order(work, batch), write_answer(ran)
     schemas = table_schemas(work, batch)
     with tempfile.TemporaryDirectory(dir=".") as path:
         folder = Folder(path)
         with folder.locked():
-            commit = shortest(lambda: folder.write_part(batch.name, tables, {}))
+            commit = shortest(lambda: folder.write_part(batch.name, ran.tables, {}))
     return Costs(
         shortest(lambda: write_order(work, batch)) + options.submit_ms / 1e3,
         shortest(lambda: check(batch, work, files, schemas)) + options.get_ms / 1e3,

@@ -28,13 +28,13 @@ from cmdpax.arguments import as_factory
 from cmdpax.batch import Configuration, Task
 from cmdpax.checkpoints import Checkpoint
 from cmdpax.engine import num_cores, run_batch
-from cmdpax.files import write_npz
 from cmdpax.hyperparameters import hyperparameters
 from cmdpax.optimism import Optimism
 from cmdpax.parameters import regret_theorem
 from cmdpax.regret import growth_exponent
 from cmdpax.schedules import parse_schedule
 from cmdpax.simulation import Design
+from cmdpax.storage.writing import write_npz
 
 NAMES = {
     "vanilla": "vanilla: η = 0.1, τ = 0",

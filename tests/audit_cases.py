@@ -110,7 +110,6 @@ def uncapped(knowledge: Knowledge, hyperparameters: Hyperparameters) -> Learner:
         return PrimalDualState(
             episode,
             log_policy,
-            jnp.exp(log_policy),
             mirror_ascent(log_policy, q_lagrangian, step_size),
             dual_descent(multipliers, slacks, step_size, regularization, max_multiplier),
             Info(multipliers, values, q_lagrangian),

@@ -12,6 +12,7 @@ import pytest
 import cmdpax
 from cmdpax.checkpoints import Checkpoint
 from learning_cases import ALGORITHM, NO_WARNING, model
+from storage_cases import contents as contents
 
 NUM_EPISODES, BLOCK = 70, 16
 
@@ -74,10 +75,3 @@ def episodes_in(content: bytes) -> list[int]:
 
 def head_of(path: Path) -> dict[str, Any]:
     return json.loads(str(arrays_in(path.read_bytes())["checkpoint"]))
-
-
-def contents(folder: Path) -> dict[str, tuple[int, bytes]]:
-    """All files of a folder: when they were written, and what is in them."""
-    return {
-        path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in sorted(folder.iterdir())
-    }

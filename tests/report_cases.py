@@ -60,6 +60,7 @@ def invented(task: Task, configurations: Sequence[Any], *_: Any) -> Collected:
         np.ones((count, len(task.levels))),
         np.zeros((count, targets.shape[1] - 1)),
         np.zeros(0),
+        np.zeros((count, 3), int),
     )
 
 

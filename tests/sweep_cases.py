@@ -1,12 +1,12 @@
 """What several tests of sweeps share: a small specification, and what a folder holds."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars
 
 import cmdpax
+from storage_cases import contents as contents
 
 SMALL = {"num_states": 3, "num_actions": 2, "horizon": 3}
 """Parameters of "random" whose shapes several tests compile."""
@@ -22,15 +22,6 @@ def specification(**changes: Any) -> dict[str, Any]:
         "record": 5,
     }
     return plain | changes
-
-
-def contents(folder: Path) -> dict[str, tuple[int, bytes]]:
-    """All files of a folder: when they were written, and what is in them."""
-    return {
-        str(path.relative_to(folder)): (path.stat().st_mtime_ns, path.read_bytes())
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
 
 
 def assert_same_results(

@@ -34,6 +34,7 @@ from cmdpax.learners import factory_of
 from cmdpax.options import UNSAFE_AT
 from cmdpax.simulation import Design
 from learning_cases import ALGORITHM, ALGORITHMS, NO_WARNING
+from storage_cases import aside
 
 
 @pytest.fixture(autouse=True)
@@ -183,11 +184,12 @@ class TestResumed:
     def test_by_name_and_by_path(self, tmp_path, expected, monkeypatch):
         """Names are not patterns: `run[1]` is not `run1`."""
         monkeypatch.chdir(tmp_path)
-        for name in (".run[1].checkpoint.writing-a1_b2c3d", ".run1.checkpoint.writing-a1_b2c3d"):
+        ours, other = aside("run[1].checkpoint", "a1b2c3d4"), aside("run1.checkpoint", "a1b2c3d4")
+        for name in (ours, other):
             Path(name).write_bytes(b"half of a fi")
         interrupt(Path("run[1].checkpoint"), 5)
         assert_same(learn(checkpoint="run[1].checkpoint"), expected)
-        assert set(contents(tmp_path)) == {"run[1].checkpoint", ".run1.checkpoint.writing-a1_b2c3d"}
+        assert set(contents(tmp_path)) == {"run[1].checkpoint", other}
 
 
 def first_group() -> Group:
@@ -217,18 +219,18 @@ class TestWriting:
         """States are changed in place, and another group's time to write comes later."""
         group, path = first_group(), tmp_path / "c.npz"
         position = group.go_on(group.first_position(), BLOCK)
-        checkpoint = Checkpoint(path, {})
-        checkpoint.group_size = 2
-        checkpoint.offer(0, lambda: position)
-        before = leaves_of(path.read_bytes(), 0)
-        for found in (checkpoint, Checkpoint(path, {})):  # as it was made, and as it was read
-            if found is not checkpoint:
-                restored = found.restore(0, group.first_position())
-                assert restored is not None
-                position = restored
-            for _ in range(2):
-                position = group.go_on(position, BLOCK)
-            found.offer(1, lambda here=position: here)
+        before: list[bytes] = []
+        for is_read in (False, True):  # as it was made, and as it was read
+            with Checkpoint(path, {"runs": [{}, {}], "num_episodes": NUM_EPISODES}) as checkpoint:
+                if is_read:
+                    position = checkpoint.restore(0, group)
+                else:
+                    checkpoint.group_size = 2
+                    checkpoint.offer(0, lambda here=position: here)
+                    before = leaves_of(path.read_bytes(), 0)
+                for _ in range(2):
+                    position = group.go_on(position, BLOCK)
+                checkpoint.offer(1, lambda here=position: here)
             assert leaves_of(path.read_bytes(), 0) == before
             assert leaves_of(path.read_bytes(), 1) != before
 
@@ -291,8 +293,8 @@ class TestWriting:
     def test_leftovers_of_killed_writers_are_removed(self, tmp_path, expected):
         path = tmp_path / "c.npz"
         interrupt(path, 5)
-        neighbours = ["other.npz", "c.npz.bak", ".c.npy.q", ".cXnpz.q"]
-        for name in (".c.npz.writing-a1_b2c3d", *neighbours):
+        neighbours = ["other.npz", "c.npz.bak", ".c.npy.q", ".c.npz.writing-a1_b2c3d"]
+        for name in (aside("c.npz", "a1b2c3d4"), *neighbours):
             (tmp_path / name).write_bytes(b"half of a fi")
         assert_same(learn(checkpoint=path), expected)
         assert set(contents(tmp_path)) == {"c.npz", *neighbours}

@@ -1,6 +1,7 @@
 """Checkpoints of other runs and damaged ones: refused in one sentence, and left as they are."""
 
 import json
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -103,8 +104,8 @@ class TestOtherRuns:
         assert_refused(path, "their stationary differs (None, here False)")
 
     def test_by_its_format(self, path: Path):
-        edit(path, lambda head, _: head.update(format=2))
-        assert_refused(path, "has the checkpoint format 2, this version of cmdpax reads 1")
+        edit(path, lambda head, _: head.update(format=9))
+        assert_refused(path, "has the checkpoint format 9, this version of cmdpax reads 2")
 
 
 def randomize(path: Path) -> None:
@@ -202,3 +203,70 @@ class TestDamaged:
         monkeypatch.setattr(Path, "open", refuse)
         with pytest.raises(cmdpax.FileError, match=re.escape(f"{path}")):
             learn(checkpoint=path)
+
+
+class TestTwoAtOnce:
+    def test_the_second_is_told_and_the_first_ends_as_without(self, tmp_path: Path) -> None:
+        path, refused = tmp_path / "c.npz", []
+
+        def disturb(done: int, total: int) -> None:
+            for changes in ({}, {"seeds": 2}):  # the same runs, and others
+                with pytest.raises(cmdpax.FileError) as caught:
+                    learn(checkpoint=path, **changes)
+                refused.append(str(caught.value))
+
+        found = learn(checkpoint=path, progress=disturb)
+        assert len(refused) > 10
+        assert set(refused) == {
+            f"{path} is being written by another process; wait for it, or give another path."
+        }
+        np.testing.assert_array_equal(found.value, learn().value)
+        assert os.listdir(tmp_path) == ["c.npz"]
+
+    def test_who_is_refused_lets_go_of_it(self, path: Path) -> None:
+        for _ in range(2):
+            assert_refused(path, "is the checkpoint of other runs", seeds=2)
+        learn(checkpoint=path)
+        assert os.listdir(path.parent) == ["c.npz"]
+
+
+@pytest.mark.parametrize("size", [2**32, 6, 0, -1, 1.0, "2", None, True, [2]])
+def test_a_group_size_that_is_none(path: Path, size: Any) -> None:
+    edit(path, lambda head, arrays: head.update(group_size=size))
+    assert_refused(path, "is not a readable checkpoint")
+
+
+def _plant(name: str, change: Callable[[np.ndarray], np.ndarray]) -> Any:
+    return lambda head, arrays: arrays.update({name: change(arrays[name])})
+
+
+IMPOSSIBLE = {
+    "more episodes than there are": _plant("0.0", lambda done: done + 1000),
+    "fewer than none": _plant("0.0", lambda done: done - 1000),
+    "no number": _plant("0.0", lambda done: np.array("seventy")),
+}
+
+
+@pytest.mark.parametrize("change", IMPOSSIBLE.values(), ids=IMPOSSIBLE)
+def test_positions_that_cannot_be(path: Path, change: Any) -> None:
+    edit(path, change)
+    assert_refused(path, "is not a readable checkpoint")
+
+
+def test_other_episodes_than_are_kept(path: Path) -> None:
+    edit(path, _plant("0.0", lambda done: done - 1))
+    with pytest.raises(cmdpax.FileError, match="is not a readable checkpoint"):
+        learn(checkpoint=path)
+
+
+def test_accounts_that_are_no_numbers(path: Path) -> None:
+    """Whoever wrote them: NaN is never an account."""
+
+    def change(head: dict[str, Any], arrays: dict[str, Any]) -> None:
+        for name, array in arrays.items():
+            if name.startswith("1.") and array.dtype.kind == "f" and array.ndim == 2:
+                arrays[name] = np.full_like(array, np.nan)
+
+    edit(path, change)
+    with pytest.raises(cmdpax.LearnerError, match="not finite numbers"):
+        learn(checkpoint=path)

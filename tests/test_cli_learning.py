@@ -53,6 +53,19 @@ class TestLearn:
         assert code == 0
         assert "one run" in out
 
+    def test_accounts_that_are_not_numbers_are_an_error(self, run, tmp_path):
+        cmdpax.save(cmdpax.environments.make("random"), tmp_path / "random.npz")
+        before = files(tmp_path)
+        code, out, err = run(
+            *("learn", "random.npz", "--algorithm", "regularized-dual", *FEW),
+            *("-p", "regularization=1e-100", "--out", "run.npz"),
+        )
+        assert (code, out) == (1, "")
+        told = [line for line in err.splitlines() if line.startswith("error: ")]
+        assert len(told) == 1
+        assert told[0].startswith("error: regularized-dual returned a policy with entries that are")
+        assert files(tmp_path) == before
+
     def test_a_checkpoint_needs_a_file_of_its_own(self, run, saved_bandit):
         code, out, err = run(*LEARN, "--checkpoint", "run.npz", "--out", "run.npz")
         assert (code, out) == (1, "")

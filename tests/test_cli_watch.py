@@ -199,7 +199,7 @@ def test_a_file_that_is_not_there(run: Any) -> None:
 def test_a_folder(run: Any, tmp_path: Path) -> None:
     code, out, err = run("watch", str(tmp_path))
     assert (code, out) == (1, "")
-    assert err == f"error: {tmp_path} is a folder; give a file that agent.save wrote.\n"
+    assert err == f"error: {tmp_path} is a folder, not a file; give a file that agent.save wrote.\n"
 
 
 @pytest.mark.parametrize("damage", [damages.truncate, damages.empty, damages.flip])

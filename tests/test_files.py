@@ -253,14 +253,14 @@ def test_pickled_arrays_are_never_loaded(tmp_path: Path) -> None:
     content["rewards"] = np.array([Trap(tmp_path / "sprung")], dtype=object)
     path = tmp_path / "model.npz"
     np.savez(path, allow_pickle=True, **content)
-    assert_unreadable(path, "it holds pickled objects, which are never loaded")
+    assert_unreadable(path)
     assert not (tmp_path / "sprung").exists()
 
 
 def test_a_pickle_by_another_name_is_never_loaded(tmp_path: Path) -> None:
     path = tmp_path / "model.npz"
     path.write_bytes(pickle.dumps({"rewards": Trap(tmp_path / "sprung")}))
-    assert_unreadable(path, "it holds pickled objects, which are never loaded")
+    assert_unreadable(path)
     assert not (tmp_path / "sprung").exists()
 
 
@@ -274,7 +274,7 @@ def test_an_archive_of_other_files_is_not_a_model(tmp_path: Path) -> None:
     path = tmp_path / "model.npz"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("readme.txt", "hello")
-    with pytest.raises(cmdpax.FileError, match="is not a readable"):
+    with pytest.raises(cmdpax.FileError, match="lacks the array 'transitions'"):
         cmdpax.load(path)
     with zipfile.ZipFile(path, "w") as archive:
         for name in entries(ring()):

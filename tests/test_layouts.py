@@ -321,7 +321,7 @@ MODEL_ERRORS: list[tuple[dict[str, Any], str]] = [
         {"rewards": changed(np.zeros((2, 3, 3)), (0, 1, 2), np.inf)},
         "rewards is inf for state 1 and action 0; every entry must be a finite number.",
     ),
-    ({"rewards": "many"}, "rewards cannot be read as an array of real numbers: could not convert"),
+    ({"rewards": "many"}, "rewards cannot be read as an array of real numbers: they are"),
     (
         {"constraint_rewards": [0.0, 1.0, 1.0], "thresholds": [1.0, 1.0, 1.0]},
         "constraint_rewards[0] has shape (), expected (S,) = (3,), (S, A) = (3, 2) or (A, S, S) = "

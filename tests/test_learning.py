@@ -1,5 +1,6 @@
 """`learn`: runs that do not depend on their company, exact sums, warnings and errors."""
 
+import dataclasses
 import json
 import re
 from pathlib import Path
@@ -249,6 +250,11 @@ class TestHistory:
         assert not history.unsafe.any()
         assert not history.summary()["last_violation"].any()
 
+    def test_a_violation_that_is_not_a_number_is_not_zero(self):
+        history = learn(num_episodes=20)
+        lost = dataclasses.replace(history, constraint_values=history.constraint_values * np.nan)
+        assert np.isnan(lost.summary()["last_violation"]).all()
+
     def test_saved_files_hold_everything(self, tmp_path: Path):
         history = learn(num_episodes=20, log=True, potential=True)
         history.save(tmp_path / "run.npz")
@@ -397,7 +403,7 @@ class TestAddresses:
         found = learn(algorithm=f"{__name__}:own_factory", regularization=0.02)
         assert_same_accounts(found, learn())
         assert found.manifest["algorithm"] == f"{__name__}:own_factory"
-        assert_same_accounts(cmdpax.repeat(model(2), found.manifest), found)
+        assert_same_accounts(cmdpax.repeat(model(2), found.manifest, algorithm=own_factory), found)
 
     @pytest.mark.parametrize(
         ("address", "sentence"),

@@ -116,10 +116,17 @@ def test_every_module_can_be_imported() -> None:
 
 
 def test_errors_form_one_family() -> None:
-    for error in (cmdpax.ModelError, cmdpax.ParameterError, cmdpax.FileError):
+    for error in (
+        cmdpax.ModelError,
+        cmdpax.ParameterError,
+        cmdpax.LearnerError,
+        cmdpax.SolverError,
+        cmdpax.FileError,
+    ):
         assert issubclass(error, cmdpax.CmdpaxError)
     assert issubclass(cmdpax.InfeasibleError, cmdpax.CmdpaxError)
     assert issubclass(cmdpax.ModelError, ValueError)
+    assert issubclass(cmdpax.LearnerError, ValueError)
     assert issubclass(cmdpax.FileError, OSError)
 
 

@@ -125,3 +125,8 @@ def test_sequences_have_four_axes_and_a_policy(policies: np.ndarray) -> None:
 def test_wrong_policies_are_refused() -> None:
     with pytest.raises(cmdpax.ModelError):
         cmdpax.account(cmdpax.environments.make("bandit"), np.ones((2, 1, 1, 3)))
+
+
+def test_a_violation_that_is_not_a_number_is_not_safe() -> None:
+    violation = np.array([[[np.nan], [-1.0]], [[-1.0], [-1.0]]])
+    np.testing.assert_array_equal(unsafe_share(violation, (0.01, 0.1)), [[0.5, 0.5], [0, 0]])

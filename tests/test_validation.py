@@ -210,8 +210,8 @@ def changed_policy(index: tuple[int, ...], number: float) -> np.ndarray:
         (changed_policy((1, 2, 0), 0.25), "policy[1, 2] sums to 0.75, not to 1; divide the row by"),
         (changed_policy((1, 2, 0), -0.25), "policy[1, 2, 0] is -0.25; probabilities cannot be neg"),
         (changed_policy((1, 2, 0), np.nan), "policy[1, 2, 0] is nan; every entry must be a finite"),
-        ([[1.0], [0.5, 0.5]], "policy cannot be read as an array of numbers."),
-        ("uniform", "policy cannot be read as an array of numbers."),
+        ([[1.0], [0.5, 0.5]], "policy cannot be read as an array of real numbers"),
+        ("uniform", "policy cannot be read as an array of real numbers"),
     ],
 )
 def test_errors_of_policies(policy: object, message: str) -> None:

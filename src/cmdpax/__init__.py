@@ -16,10 +16,12 @@ from cmdpax.errors import (
     CmdpaxWarning,
     FileError,
     InfeasibleError,
+    LearnerError,
     MissingPackageError,
     ModelError,
     OrderError,
     ParameterError,
+    SolverError,
     SweepError,
 )
 from cmdpax.evaluation import Evaluation, evaluate
@@ -105,6 +107,7 @@ __all__ = [
     "InfeasibleError",
     "Interval",
     "Iterates",
+    "LearnerError",
     "Log",
     "MissingPackageError",
     "ModelError",
@@ -121,6 +124,7 @@ __all__ = [
     "Sizes",
     "SlaterGap",
     "Solution",
+    "SolverError",
     "Specification",
     "Successors",
     "SweepError",

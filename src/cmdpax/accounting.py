@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 from cmdpax.errors import ModelError
 from cmdpax.evaluation import policy_values
-from cmdpax.model import CMDP, ArrayLike
+from cmdpax.model import CMDP, ArrayLike, as_floats
 from cmdpax.options import UNSAFE_AT
 from cmdpax.planning.solution import solve
 from cmdpax.precision import in_double_precision
@@ -70,7 +70,7 @@ def account(
         [20.0, 20.0]
     """
     validate(cmdp)
-    sequence = np.asarray(policies, dtype=np.float64)
+    sequence = as_floats("policies", policies)
     if sequence.ndim != 4 or not len(sequence):
         raise ModelError(f"policies has shape {sequence.shape}, expected (K, H, S, A), K ≥ 1.")
     sequence = np.stack([validate_policy(cmdp, policy) for policy in sequence])

@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from cmdpax.errors import ParameterError, check_choice
+from cmdpax.errors import ParameterError, check_choice, shown
 from cmdpax.hyperparameters import require_count
 from cmdpax.learners import DEFAULT_REGULARIZATION, factory_of
 from cmdpax.learners.base import Factory
+from cmdpax.limits import require_room
 from cmdpax.optimism import Optimism
 from cmdpax.schedules import Schedule, Scheduled
 
@@ -17,6 +18,8 @@ Algorithm = str | Factory
 
 _EVERY_EPISODE_UP_TO = 100_000
 _RECORDED_BEYOND = 10_000
+RUN_BYTES = 1024
+"""What a run takes before it is begun, about."""
 
 
 def as_factory(algorithm: Algorithm) -> Factory:
@@ -27,6 +30,13 @@ def as_factory(algorithm: Algorithm) -> Factory:
 def name_of(algorithm: Algorithm) -> str:
     """The registered name, or the name of the user's own factory."""
     return algorithm if isinstance(algorithm, str) else getattr(algorithm, "__qualname__", "own")
+
+
+def address_of(algorithm: Algorithm) -> str:
+    """The name, or where the user's own factory can be imported from."""
+    if isinstance(algorithm, str):
+        return algorithm
+    return f"{algorithm.__module__}:{getattr(algorithm, '__qualname__', repr(algorithm))}"
 
 
 def as_optimism(optimism: str | Optimism, num_episodes: int) -> Optimism:
@@ -62,23 +72,26 @@ def as_levels(levels: Any) -> tuple[float, ...]:
     """Levels of violation, as numbers."""
     try:
         found = tuple(float(level) for level in levels)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ParameterError(
-            f"unsafe_at is {levels!r}, it must be a list of numbers such as (0.01, 0.1)."
+            f"unsafe_at is {shown(levels)}, it must be a list of numbers such as (0.01, 0.1)."
         ) from None
     if len({f"{level:g}" for level in found}) < len(found):
-        raise ParameterError(f"unsafe_at is {levels!r}: two of its levels are nearly the same.")
+        raise ParameterError(
+            f"unsafe_at is {shown(levels)}: two of its levels are nearly the same."
+        )
     return found
 
 
 def as_seeds(seeds: Any) -> list[int]:
     """The seeds of the runs: 0, 1, … for a number of runs."""
     if isinstance(seeds, int | np.integer) and not isinstance(seeds, bool):
-        return list(range(require_count("seeds", seeds)))
+        require_room(f"{require_count('seeds', seeds):,} runs", seeds * RUN_BYTES)
+        return list(range(seeds))
     found = [] if isinstance(seeds, str) or not isinstance(seeds, Iterable) else list(seeds)
     if not found or any(not hasattr(s, "__index__") or not 0 <= s < 2**32 for s in found):
         raise ParameterError(
-            f"seeds is {seeds!r}, it must be a number of runs or a list of whole numbers ≥ 0."
+            f"seeds is {shown(seeds)}, it must be a number of runs or a list of whole numbers ≥ 0."
         )
     return [int(seed) for seed in found]
 
@@ -86,7 +99,10 @@ def as_seeds(seeds: Any) -> list[int]:
 def episodes_to_record(num_episodes: int, record: Iterable[int] | None) -> np.ndarray:
     """The episodes to keep, ascending, the last being K."""
     if record is not None:
-        wanted = np.unique(list(record)) if isinstance(record, Iterable) else np.array([])
+        try:
+            wanted = np.unique(list(record)) if isinstance(record, Iterable) else np.array([])
+        except (TypeError, ValueError):  # of various types or lengths
+            wanted = np.array([])
         whole = wanted.size > 0 and wanted.dtype.kind in "iu"
         if not whole or wanted[0] < 1 or wanted[-1] > num_episodes:
             raise ParameterError(f"record must name episodes between 1 and {num_episodes}.")

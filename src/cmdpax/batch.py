@@ -53,6 +53,7 @@ class Collected(NamedTuple):
     unsafe: np.ndarray  # counts, [R, E]
     capped: np.ndarray  # episodes with λ_i at its cap, [R, I]
     policy: np.ndarray  # [R, H, S, A]
+    flaws: np.ndarray  # the first episode with each of the contract's flaws, 0 if none has, [R, 3]
 
 
 def model_bytes(cmdp: CMDP, stacked: bool) -> int:

@@ -3,7 +3,7 @@
 It holds the position of every group of runs, and the manifest of the runs. It is written aside and
 renamed, so that there is always a whole one, and it goes on only with the runs, the versions and
 the device that its manifest names: then the finished runs are those of an uninterrupted batch, bit
-for bit.
+for bit. One process has it at a time, from the moment it is opened until it is closed.
 """
 
 import json
@@ -18,10 +18,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from cmdpax.errors import FileError
-from cmdpax.files import read_npz, remove_left_behind, require_folder, write_atomically
-from cmdpax.group import Position
+from cmdpax.group import Group, Position
+from cmdpax.storage.archives import read_npz
+from cmdpax.storage.locking import lock_beside
+from cmdpax.storage.paths import exists
+from cmdpax.storage.texts import parse_json
+from cmdpax.storage.writing import remove_left_behind, require_target, write_atomically
 
-FORMAT = 1
+FORMAT = 2
 _SECONDS = 10.0
 _WORTH = 20  # writing may take one part in so many
 
@@ -46,13 +50,27 @@ class Checkpoint:
         self._groups: dict[int, list[np.ndarray]] = {}
         self._lock = threading.Lock()
         self._written = time.monotonic()
-        require_folder(self.path)
-        remove_left_behind(self.path)
-        if self.path.exists():
-            self._read()
+        require_target(self.path)
+        self._owned = lock_beside(self.path)  # before anything of a running process is touched
+        try:
+            remove_left_behind(self.path)
+            if exists(self.path):
+                self._read()
+        except BaseException:
+            self._owned.release()
+            raise
 
-    def restore(self, group: int, first: Position) -> Position:
-        """Where a group was, in arrays like those of its first position, or that one."""
+    def __enter__(self) -> "Checkpoint":
+        """It is open already."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let other processes have it."""
+        self._owned.release()
+
+    def restore(self, group: int, runs: Group) -> Position:
+        """Where a group of runs was, or its first position."""
+        first = runs.first_position()
         if group not in self._groups:
             return first
         leaves, structure = jax.tree.flatten(first)
@@ -63,9 +81,11 @@ class Checkpoint:
         if not same:
             raise self._damaged()
         position: Position = jax.tree.unflatten(structure, found)
+        if not runs.is_possible(position):
+            raise self._damaged()
         # What is kept stays here, the rest goes to the device.
-        states, sums, capped, policy = jax.tree.map(jnp.asarray, tuple(position)[1:-1])
-        return Position(int(position.done), states, sums, capped, policy, position.kept)
+        states, sums, capped, policy, flaws = jax.tree.map(jnp.asarray, tuple(position)[1:-1])
+        return Position(int(position.done), states, sums, capped, policy, flaws, position.kept)
 
     def offer(self, group: int, make: Callable[[], Position], *, now: bool = False) -> None:
         """Take a group's position, and write the file, if it is time (or `now`)."""
@@ -92,24 +112,31 @@ class Checkpoint:
     def _read(self) -> None:
         try:
             entries = read_npz(self.path)
-            head = json.loads(str(entries["checkpoint"]))
+            head = parse_json(str(entries["checkpoint"]))
             if head["format"] != FORMAT:
                 raise FileError(
                     f"{self.path} has the checkpoint format {head['format']}, this version of "
                     f"cmdpax reads {FORMAT}; go on with the version that wrote it."
                 )
-            manifest, self.group_size = head["manifest"], int(head["group_size"])
+            self._require_same(head["manifest"])
+            self.group_size = self._checked_size(head["group_size"])
             self._groups = {
                 int(group): [entries[f"{group}.{index}"] for index in range(count)]
                 for group, count in head["leaves"].items()
             }
-            self._require_same(manifest)
+            for done, *_ in self._groups.values():
+                if not 0 <= int(done) <= self._manifest["num_episodes"]:
+                    raise self._damaged()
         except FileError:
             raise
-        except OSError as error:
-            raise FileError(f"{self.path} cannot be read: {error.strerror or error}.") from None
         except (KeyError, TypeError, ValueError, AttributeError):
             raise self._damaged() from None
+
+    def _checked_size(self, size: Any) -> int:
+        """Runs per group: no more than there are, or their arrays would be made all the same."""
+        if type(size) is not int or not 1 <= size <= len(self._manifest["runs"]):
+            raise self._damaged()
+        return size
 
     def _require_same(self, manifest: dict[str, Any]) -> None:
         for name, here in self._manifest.items():
@@ -130,4 +157,4 @@ class Checkpoint:
 def _alike(found: np.ndarray, wanted: np.ndarray) -> bool:
     """The same kind of array; only the recorded episodes, of which the first has 0, vary."""
     shape = wanted.shape if wanted.size else found.shape[:1] + wanted.shape[1:]
-    return found.dtype.kind == wanted.dtype.kind and found.shape == shape
+    return found.dtype == wanted.dtype and found.shape == shape

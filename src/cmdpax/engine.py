@@ -6,7 +6,7 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import Any
 
 import jax
@@ -16,7 +16,7 @@ import numpy as np
 from cmdpax.batch import Collected, Configuration, Task, model_bytes
 from cmdpax.checkpoints import Checkpoint
 from cmdpax.errors import ParameterError
-from cmdpax.group import Group, Position, run_group
+from cmdpax.group import Group, Inspect, Position, run_group
 from cmdpax.hyperparameters import is_constant
 from cmdpax.model import CMDP
 from cmdpax.potential import Saddle, saddle_of
@@ -32,12 +32,16 @@ def run_batch(
     saddles: Sequence[Saddle] | None,
     report: Progress,
     checkpoint: Checkpoint | None = None,
+    inspect: Callable[[int, np.ndarray], None] = lambda first, flaws: None,
 ) -> Collected:
     """Run all configurations in groups: on processors of a size that fits the caches, one thread
     per core; on accelerators one group per device.
 
     A run does not depend on its group: only the speed does. Ctrl-C ends all groups after their
     next block, and what they have done goes to the checkpoint.
+
+    `inspect` is called after every block of a group, with the place of its first run and the
+    flaws of its runs so far; it may raise, which ends all groups too.
     """
     size, num_workers = _group_size(task, len(configurations))
     if checkpoint is not None:
@@ -55,7 +59,8 @@ def run_batch(
             group = Group.of(
                 _on_accelerator(task.part(members)), [configurations[i] for i in members], chosen
             )
-            collected = _run(group, index, telling, checkpoint)
+            watch = functools.partial(inspect, first)
+            collected = _run(group, index, telling, watch, checkpoint)
         real = min(size, len(configurations) - first)
         return jax.tree.map(lambda array: array[:real], collected)
 
@@ -64,6 +69,8 @@ def run_batch(
     with ThreadPoolExecutor(num_workers) as pool:
         futures = [pool.submit(run, index) for index in range(len(starts))]
         try:
+            for future in wait(futures, return_when=FIRST_EXCEPTION).done:
+                future.result()  # raises what a group raised, while others still run
             return _join([future.result() for future in futures])
         except BaseException:  # Ctrl-C, or a group that failed: the others end at their next block
             stopped.set()
@@ -71,11 +78,18 @@ def run_batch(
             raise
 
 
-def _run(group: Group, index: int, telling: "_Telling", checkpoint: Checkpoint | None) -> Collected:
+def _run(
+    group: Group,
+    index: int,
+    telling: "_Telling",
+    inspect: Inspect,
+    checkpoint: Checkpoint | None,
+) -> Collected:
     """One group, from where the checkpoint has it; interrupted, it leaves its position there."""
     report = functools.partial(telling, index)
     if checkpoint is None:
-        return run_group(group, group.first_position(), report, lambda make, finished: None)
+        start = group.first_position()
+        return run_group(group, start, report, inspect, lambda make, finished: None)
     latest: Callable[[], Position] | None = None
 
     def offer(make: Callable[[], Position], finished: bool) -> None:
@@ -83,9 +97,9 @@ def _run(group: Group, index: int, telling: "_Telling", checkpoint: Checkpoint |
         latest = make
         checkpoint.offer(index, make, now=finished)
 
-    position = checkpoint.restore(index, group.first_position())
+    position = checkpoint.restore(index, group)
     try:
-        return run_group(group, position, report, offer)
+        return run_group(group, position, report, inspect, offer)
     except KeyboardInterrupt:  # reports raise it, between two blocks
         if latest is not None:
             checkpoint.offer(index, latest, now=True)

@@ -3,11 +3,13 @@
     CmdpaxError
     ├── ModelError           arrays that do not describe a CMDP, or a policy
     ├── ParameterError       an argument that is out of range or has an unknown name
+    ├── LearnerError         a learner that broke its contract, or whose numbers are not numbers
     ├── FileError            a file that cannot be read or written
     ├── MissingPackageError  a package that only some functions need is not installed
     ├── OrderError           calls that an agent expects in another order
     ├── ClusterError         there is no cluster, or not any more
-    ├── SweepError           some batches of a sweep failed on a cluster
+    ├── SolverError          a linear program of planning could not be solved
+    ├── SweepError           some runs of a sweep failed
     └── InfeasibleError      no policy meets the constraints
 
 Every message is one sentence (or two) that names the thing, the value and the fix.
@@ -20,6 +22,10 @@ from collections.abc import Iterable
 class CmdpaxError(Exception):
     """Base class of everything that cmdpax raises on purpose."""
 
+    def __str__(self) -> str:
+        """The sentence in one line, whatever the names and values in it hold."""
+        return plain(super().__str__())
+
 
 class ModelError(CmdpaxError, ValueError):
     """Arrays that do not describe a CMDP, or a policy of one."""
@@ -27,6 +33,10 @@ class ModelError(CmdpaxError, ValueError):
 
 class ParameterError(CmdpaxError, ValueError):
     """An argument that is out of range, or a name that does not exist."""
+
+
+class LearnerError(CmdpaxError, ValueError):
+    """A learner returned something that is not a policy, or broke its contract otherwise."""
 
 
 class FileError(CmdpaxError, OSError):
@@ -45,8 +55,23 @@ class ClusterError(CmdpaxError, ConnectionError):
     """There is no cluster, or not any more."""
 
 
+class SolverError(CmdpaxError, RuntimeError):
+    """A linear program of planning could not be solved."""
+
+    def __init__(self, program: str) -> None:
+        """Compose the sentence from the program's name."""
+        super().__init__(
+            f"HiGHS could not solve {program}; bring rewards and thresholds to similar sizes, or "
+            "plan with the other method."
+        )
+
+
 class SweepError(CmdpaxError, RuntimeError):
-    """Some batches of a sweep failed; the others are done."""
+    """Some runs of a sweep failed; the others are done."""
+
+    def __str__(self) -> str:
+        """The sentence, and a line for each failure."""
+        return "\n".join(plain(line) for line in Exception.__str__(self).split("\n"))
 
 
 class CmdpaxWarning(UserWarning):
@@ -76,6 +101,24 @@ class InfeasibleError(CmdpaxError):
         return InfeasibleError, (self.slater_gap, self.worst_constraint)
 
 
+def plain(text: str) -> str:
+    """Text in one line that cannot steer a terminal: what is not printable is spelled out."""
+    if text.isprintable():
+        return text
+    return "".join(
+        one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in text
+    )
+
+
+def shown(value: object) -> str:
+    """A value for a sentence: its `repr`, in a line of at most some eighty characters."""
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # an integer of more than 4,300 digits has none, nor may a user's object
+        text = f"a {type(value).__name__} that cannot be shown"
+    return text if len(text) <= 80 else f"{text[:60]}…{text[-15:]}"
+
+
 def nearest_name(name: str, known: Iterable[str]) -> str:
     """A hint for an unknown name: the nearest one, and all of them."""
     names = sorted(known)
@@ -87,4 +130,4 @@ def nearest_name(name: str, known: Iterable[str]) -> str:
 def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
     """Refuse what is not one of the choices, with the nearest one."""
     if value not in choices:
-        raise ParameterError(f"{name} is {value!r}; {nearest_name(str(value), choices)}.")
+        raise ParameterError(f"{name} is {shown(value)}; {nearest_name(str(value), choices)}.")

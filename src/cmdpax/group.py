@@ -4,6 +4,7 @@ Between two blocks all that the group needs to go on is its `Position`, a tree o
 kept in a file, and the group that goes on from it ends with the same numbers, bit for bit.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from jaxtyping import Array, Float, Integer
 from cmdpax.batch import Collected, Configuration, Task, cast, stack_runs
 from cmdpax.estimation import Trajectory
 from cmdpax.history import Log
+from cmdpax.learners.contract import FLAWS, first_flaws, flaws_of
 from cmdpax.model import CMDP
 from cmdpax.potential import Saddle, potential
 from cmdpax.simulation import (
@@ -29,6 +31,9 @@ from cmdpax.simulation import (
     no_sums,
     start,
 )
+
+Inspect = Callable[[np.ndarray], None]
+"""Called with the flaws of some runs, `[R, 3]`, as `Collected` has them; may raise."""
 
 _MOST_PIECES = 256  # blocks leave a little each, even those of which nothing is recorded
 
@@ -50,6 +55,7 @@ class Position(NamedTuple):
     sums: Sums
     capped: Integer[Array, "R I"]  # episodes with λ_i at its cap
     policy: Float[Array, "R H S A"]  # the last that was played
+    flaws: Integer[Array, "R 3"]  # the first episode with each flaw; 0 where none has
     kept: Kept  # NumPy arrays
 
 
@@ -91,6 +97,7 @@ class Group(NamedTuple):
             sums=no_sums(num_runs, 1 + num_constraints, len(self.task.levels), dtype),
             capped=jnp.zeros((num_runs, num_constraints), jnp.int32),
             policy=jnp.zeros((num_runs, *pairs), dtype),
+            flaws=jnp.zeros((num_runs, len(FLAWS)), jnp.int32),
             kept=self._nothing_kept(),
         )
 
@@ -113,6 +120,14 @@ class Group(NamedTuple):
             None if self.saddle is None else nothing(),
             log if self.task.design.keep_log else None,
         )
+
+    def is_possible(self, position: Position) -> bool:
+        """Whether as many episodes are kept as were to be recorded when so many were played."""
+        done, kept = int(position.done), position.kept
+        recorded = int(np.count_nonzero(self.task.recorded <= done))
+        lengths = {len(array) for array in jax.tree.leaves(kept._replace(log=None))}
+        logged = {len(array) for array in jax.tree.leaves(kept.log)}
+        return lengths == {recorded} and logged <= {done}
 
     def go_on(self, position: Position, size: int) -> Position:
         """Play and account for the next block of at most `size` episodes."""
@@ -140,10 +155,13 @@ class Group(NamedTuple):
         )
         caps = self.runs.hyperparameters.max_multiplier
         capped = position.capped + _count_capped(block.multipliers, caps, jnp.int32(count))
+        flaws = _first_flaws(
+            position.flaws, block, jnp.int32(first), jnp.int32(count), design.runs_last
+        )
         places = recorded[(recorded >= first) & (recorded < first + count)] - first
         kept = self._kept(block, entries, places, count)
         policy = jnp.moveaxis(block.policies[count - 1], design.axis, 0)
-        return Position(first + count - 1, states, sums, capped, policy, kept)
+        return Position(first + count - 1, states, sums, capped, policy, flaws, kept)
 
     def _kept(self, block: Block, entries: Entries, places: np.ndarray, count: int) -> Kept:
         distance = None
@@ -157,14 +175,18 @@ def run_group(
     group: Group,
     position: Position,
     report: Progress,
+    inspect: Inspect,
     offer: Callable[[Callable[[], Position], bool], None],
 ) -> Collected:
     """Run all blocks, and keep what is recorded.
+
+    When every run has a flaw, the rest is not played: its accounts are NaN.
 
     Args:
         group: the runs.
         position: where it is.
         report: called with the episodes done and in all.
+        inspect: called with the flaws so far, at first and after every block; it may raise.
         offer: after every block, called with a function that makes the position, and with
             whether it is the last.
     """
@@ -176,14 +198,20 @@ def run_group(
         return position._replace(kept=pieces[0])
 
     report(int(position.done), num_episodes)
-    while position.done < num_episodes:
+    inspect(np.asarray(position.flaws))
+    while position.done < num_episodes and not _all_flawed(position):
         position = group.go_on(position, size)
+        inspect(np.asarray(position.flaws))
         pieces.append(position.kept)
         if len(pieces) == _MOST_PIECES:
             whole()
         offer(whole, position.done == num_episodes)
         report(int(position.done), num_episodes)
-    return _collected(whole())
+    return _collected(whole(), len(group.task.recorded))
+
+
+def _all_flawed(position: Position) -> bool:
+    return bool(np.asarray(position.flaws).any(axis=1).all())
 
 
 def _stack(trees: Sequence[Any]) -> Any:
@@ -196,17 +224,25 @@ def _join(pieces: Sequence[Kept]) -> Kept:
     return joined
 
 
-def _collected(position: Position) -> Collected:
-    """Everything with the runs first."""
-    kept = jax.tree.map(lambda array: np.moveaxis(array, 0, 1), position.kept)
+def _collected(position: Position, num_recorded: int) -> Collected:
+    """Everything with the runs first; NaN where nothing was played any more."""
+
+    def whole(array: np.ndarray) -> np.ndarray:
+        if missing := num_recorded - len(array):
+            array = np.concatenate([array, np.full((missing, *array.shape[1:]), np.nan)])
+        return np.moveaxis(array, 0, 1)
+
+    log = jax.tree.map(lambda array: np.moveaxis(array, 0, 1), position.kept.log)
+    kept = jax.tree.map(whole, position.kept._replace(log=None))
     return Collected(
         kept.entries,
         kept.multipliers,
         kept.potential,
-        None if kept.log is None else Log(*kept.log),
+        None if log is None else Log(*log),
         np.asarray(position.sums.unsafe),
         np.asarray(position.capped),
         np.array(position.policy, dtype=np.float64),
+        np.asarray(position.flaws),
     )
 
 
@@ -227,7 +263,21 @@ def _take(tree: Any, places: np.ndarray) -> Any:
 @jax.jit
 def _count_capped(multipliers: Any, caps: Any, count: Any) -> Any:
     played = (jnp.arange(multipliers.shape[0], dtype=jnp.int32) < count)[:, None, None]
-    return jnp.sum((multipliers >= caps[None, :, None]) & played, axis=0, dtype=jnp.int32)
+    below = multipliers < caps[None, :, None]  # what is not a number is not
+    return jnp.sum(~below & played, axis=0, dtype=jnp.int32)
+
+
+@functools.partial(jax.jit, static_argnames="runs_last")
+def _first_flaws(before: Any, block: Block, first: Any, count: Any, runs_last: bool) -> Any:
+    """The first episode with each flaw, those before this block included."""
+    policies = block.policies
+    if runs_last:
+        sums = jnp.moveaxis(jnp.sum(policies, axis=-2), -1, 1)
+    else:  # the processor sums short rows three times as fast in a product
+        sums = policies @ jnp.ones(policies.shape[-1], policies.dtype)
+    played = (jnp.arange(sums.shape[0], dtype=jnp.int32) < count)[:, None, None]
+    here = first_flaws(flaws_of(sums, block.multipliers) & played, first)
+    return jnp.where(before > 0, before, here)
 
 
 @jax.jit

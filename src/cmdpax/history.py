@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cmdpax.files import write_npz
 from cmdpax.regret import Regret, growth_exponents
+from cmdpax.storage.writing import write_npz
 
 
 class Log(NamedTuple):
@@ -87,14 +87,14 @@ class History:
 
         The mixed pair of accounts is `strong_constraints` with `weak_objective`.
         """
-        worst = self.violation[:, -1].max(axis=-1, initial=-np.inf)
+        last = self.violation[:, -1]
         return {
             "strong_objective": self.strong_regret.objective[:, -1],
             "strong_constraints": self.strong_regret.maximum[:, -1],
             "weak_objective": self.weak_regret.objective[:, -1],
             "weak_constraints": self.weak_regret.maximum[:, -1],
             "last_suboptimality": self.suboptimality[:, -1],
-            "last_violation": np.where(np.isfinite(worst), worst, 0.0),
+            "last_violation": last.max(axis=-1) if last.size else np.zeros(len(last)),
         } | {f"unsafe_at_{level:g}": self.unsafe[:, i] for i, level in enumerate(self.unsafe_at)}
 
     def save(self, path: str | Path) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from cmdpax.errors import ParameterError
+from cmdpax.errors import ParameterError, shown
 from cmdpax.learners.base import Hyperparameters
 from cmdpax.schedules import Schedule, Scheduled, as_schedule, values
 
@@ -25,7 +25,9 @@ def hyperparameters(
     except ParameterError:
         cap = None
     if cap is None or not is_constant(cap) or cap.initial <= 0:
-        raise ParameterError(f"max_multiplier is {max_multiplier}, it must be a positive number.")
+        raise ParameterError(
+            f"max_multiplier is {shown(max_multiplier)}, it must be a positive number."
+        )
     result = Hyperparameters(
         as_schedule("step_size", step_size),
         as_schedule("regularization", regularization),
@@ -57,9 +59,11 @@ def require_count(name: str, value: Any) -> int:
     """A whole number of at least 1."""
     whole = hasattr(value, "__index__") and np.ndim(value) == 0
     if isinstance(value, bool) or not whole or value < 1:
-        raise ParameterError(f"{name} is {value!r}, it must be a whole number of at least 1.")
+        raise ParameterError(f"{name} is {shown(value)}, it must be a whole number of at least 1.")
     if value >= _TOO_MANY:
-        raise ParameterError(f"{name} is {value!r}, it must be below 2^31: counts are integers.")
+        raise ParameterError(
+            f"{name} is {shown(value)}, it must be below 2^31: counts are integers."
+        )
     return int(value)
 
 

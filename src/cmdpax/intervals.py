@@ -47,7 +47,8 @@ def half_width(values: np.ndarray, axis: int = 0) -> np.ndarray:
     count = values.shape[axis]
     if count < 2:
         return np.full(np.delete(values.shape, axis), np.inf)
-    spread = values.std(axis=axis, ddof=1) / np.sqrt(count)
+    with np.errstate(invalid="ignore"):  # infinite numbers have no spread
+        spread = values.std(axis=axis, ddof=1) / np.sqrt(count)
     return np.asarray(student(count) * spread)
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from cmdpax.errors import ModelError, ParameterError
+from cmdpax.errors import ModelError, ParameterError, shown
 from cmdpax.model import CMDP, as_floats, from_costs
 from cmdpax.transitions import Successors
 from cmdpax.validation import ROW_SUM_TOLERANCE, validate
@@ -107,7 +107,9 @@ def as_whole_number(name: str, value: Any) -> int:
     """A whole number that is at least 1."""
     number = _whole(value)
     if number is None or number < 1:
-        raise ParameterError(f"{name} must be a whole number, at least 1, got {value!r}.")
+        raise ParameterError(f"{name} must be a whole number, at least 1, got {shown(value)}.")
+    if number >= 2**31:
+        raise ParameterError(f"{name} is {shown(value)}, it must be below 2^31.")
     return number
 
 

@@ -1,8 +1,9 @@
 """`learn`: a learner on a simulated CMDP, with honest accounts."""
 
+import functools
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +12,22 @@ import numpy as np
 
 from cmdpax.arguments import (
     Algorithm,
+    address_of,
     as_factory,
     as_optimism,
     as_regularization,
     as_seeds,
+    name_of,
 )
 from cmdpax.batch import Collected, Configuration, Task
 from cmdpax.checkpoints import Checkpoint
 from cmdpax.engine import find_saddles, run_batch
-from cmdpax.errors import CmdpaxWarning, ParameterError
+from cmdpax.errors import CmdpaxWarning, LearnerError, ParameterError
 from cmdpax.history import History
 from cmdpax.hyperparameters import hyperparameters
+from cmdpax.learners import algorithms
+from cmdpax.learners.contract import require_sound
+from cmdpax.limits import require_room
 from cmdpax.manifest import read_manifest, write_manifest
 from cmdpax.model import CMDP
 from cmdpax.optimism import Optimism
@@ -81,6 +87,10 @@ def learn(
         checkpoint: a file that keeps what was done, every ten seconds and when interrupted; where
             it is there already, the runs go on from it, and end bit for bit as without.
 
+    Raises:
+        LearnerError: the learner returned something that is not a policy, or multipliers that are
+            not numbers; nothing would account for it.
+
     Examples:
         >>> import cmdpax
         >>> cmdp = cmdpax.environments.make("random")
@@ -114,7 +124,8 @@ def repeat(
     Args:
         cmdp: the model of the runs; its fingerprint is checked.
         manifest: of a `History`, or read from a file.
-        algorithm: the factory, where it is the user's own.
+        algorithm: the factory or its address, where it is your own: what a manifest says is never
+            a reason to import anything.
         progress: as for `learn`.
 
     Examples:
@@ -131,7 +142,24 @@ def repeat(
             f"the CMDP's fingerprint is {cmdp.fingerprint}, the manifest's {manifest['cmdp']}; "
             "give the CMDP of the manifest."
         )
-    return learn_batch(cmdp, algorithm or manifest["algorithm"], configurations, options, progress)
+    chosen = manifest["algorithm"] if algorithm is None else algorithm
+    _require_same_algorithm(manifest["algorithm"], algorithm)
+    return learn_batch(cmdp, chosen, configurations, options, progress)
+
+
+def _require_same_algorithm(name: str, given: Algorithm | None) -> None:
+    """Runs are made again with the algorithm that made them; one's own must be given."""
+    if given is None:
+        if name not in algorithms():
+            raise ParameterError(
+                f"the runs were made with the algorithm {name!r}, which cmdpax does not have; give "
+                "it as algorithm=, a factory or its address."
+            )
+    elif name not in (name_of(given), address_of(given)):
+        raise ParameterError(
+            f"the runs were made with the algorithm {name!r}, not with {name_of(given)!r}; give "
+            "the one that made them."
+        )
 
 
 def learn_batch(
@@ -148,6 +176,7 @@ def learn_batch(
     known = {configuration.optimism.rewards for configuration in configurations}
     if len(known) != 1:
         raise ParameterError("one batch cannot mix known and estimated rewards; make two.")
+    _require_room(cmdp, len(configurations), options)
     solution = solve(cmdp)
     _warn_small_cap(cmdp, solution, configurations)
     design = Design(
@@ -171,9 +200,12 @@ def learn_batch(
         tuple(options.unsafe_at),
     )
     manifest = write_manifest(cmdp, algorithm, configurations, options, solution)
-    kept = None if checkpoint is None else Checkpoint(checkpoint, manifest)
-    with jax.enable_x64(options.precision == "double"), _reporting(progress) as report:
-        collected = run_batch(task, configurations, saddles, report, kept)
+    inspect = functools.partial(_inspect, algorithm, configurations)
+    opened = nullcontext() if checkpoint is None else Checkpoint(checkpoint, manifest)
+    in_precision = jax.enable_x64(options.precision == "double")
+    with opened as kept, in_precision, _reporting(progress) as report:
+        collected = run_batch(task, configurations, saddles, report, kept, inspect)
+    _require_finite(algorithm, configurations, collected)
     _warn_capped(collected.capped, options.num_episodes)
     return _history(collected, options, solution, cmdp, manifest)
 
@@ -197,6 +229,43 @@ def require_stationary(cmdp: CMDP, rewards_known: bool, num_episodes: int) -> No
             f"num_episodes × horizon is {num_episodes * cmdp.horizon}, the counts that all steps "
             "share hold less than 2^31; learn fewer episodes."
         )
+
+
+def _require_room(cmdp: CMDP, num_runs: int, options: Options) -> None:
+    """Refuse more accounts than fit: V, strong and weak regrets of every signal, λ, and the log."""
+    num_constraints, horizon, _, _ = cmdp.sizes
+    kept = len(options.recorded) * (3 + 4 * num_constraints)
+    logged = options.num_episodes * horizon * (3 + num_constraints) if options.log else 0
+    require_room(
+        f"the accounts of {num_runs} runs of {options.num_episodes} episodes",
+        8 * num_runs * (kept + logged),
+        "record fewer episodes or run fewer seeds",
+    )
+
+
+def _require_finite(
+    algorithm: Algorithm, configurations: Sequence[Configuration], collected: Collected
+) -> None:
+    """No account that is not a number, wherever it came from, such as a checkpoint."""
+    finite = np.isfinite(np.stack(collected.entries)).all(axis=(0, 2, 3))
+    if not finite.all():
+        seed, chosen, _ = configurations[int(np.argmin(finite))]
+        raise LearnerError(
+            f"the accounts of {name_of(algorithm)} (seed {seed}, {chosen}) are not finite numbers; "
+            "choose less extreme hyperparameters, and begin anew without the checkpoint."
+        )
+
+
+def _inspect(
+    algorithm: Algorithm, configurations: Sequence[Configuration], first: int, flaws: np.ndarray
+) -> None:
+    """Refuse runs that cannot be accounted for, of a group that begins at a place."""
+
+    def name_run(place: int) -> str:
+        seed, chosen, _ = configurations[first + place]
+        return f"seed {seed}, {chosen}"
+
+    require_sound(name_of(algorithm), flaws, name_run)
 
 
 def _history(

@@ -15,6 +15,7 @@ import numpy as np
 from cmdpax.errors import ModelError, ParameterError, check_choice
 from cmdpax.history import Log
 from cmdpax.layouts import as_bounds, as_initial, as_lists, as_whole_number
+from cmdpax.limits import require_room
 from cmdpax.model import CMDP, as_floats, from_costs
 from cmdpax.transitions import Successors
 from cmdpax.validation import validate
@@ -99,6 +100,9 @@ def estimate(
     bounds = _bounds(thresholds, limits, len(steps.signals) - 1)
     horizon = played.shape[-1]
     shape = (1 if stationary else horizon, *sizes)
+    num_slots = sizes[0] if storage == "dense" else 1
+    room = 8 * math.prod(shape) * (num_slots + len(steps.signals))
+    require_room(f"the CMDP of {sizes[0]} states", room, 'choose storage="successors"')
     signals = _means(steps, shape, are_costs=limits is not None)
     parts = (
         _lists(steps, shape) if storage == "successors" else _rows(steps, shape, unvisited),
@@ -233,7 +237,8 @@ class Steps(NamedTuple):
         return np.bincount(self.rows(shape), minlength=math.prod(shape)).reshape(shape)
 
 
-def _steps(log: Log, played: np.ndarray, stationary: bool) -> Steps:
+def require_observed(log: Log, played: np.ndarray) -> None:
+    """Refuse observations of steps that happened, and are no numbers."""
     for name in ("rewards", "constraint_rewards"):
         array = getattr(log, name)
         read = played if name == "rewards" else played[..., None, :]
@@ -244,6 +249,10 @@ def _steps(log: Log, played: np.ndarray, stationary: bool) -> Steps:
                 f"the log's {name}{index} is {array[tuple(index)]}; every observation must be a "
                 "finite number."
             )
+
+
+def _steps(log: Log, played: np.ndarray, stationary: bool) -> Steps:
+    require_observed(log, played)
     steps = np.zeros(1, np.int64) if stationary else np.arange(played.shape[-1])
     return Steps(
         np.broadcast_to(steps, played.shape)[played],

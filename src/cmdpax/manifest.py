@@ -7,10 +7,11 @@ from typing import Any
 import jax
 import numpy as np
 
-from cmdpax.arguments import Algorithm, name_of
+from cmdpax.arguments import Algorithm, as_seeds, name_of
 from cmdpax.batch import Configuration
 from cmdpax.engine import num_cores
 from cmdpax.errors import ParameterError
+from cmdpax.hyperparameters import hyperparameters
 from cmdpax.learners.base import Hyperparameters
 from cmdpax.model import CMDP
 from cmdpax.optimism import Optimism
@@ -83,8 +84,14 @@ def read_manifest(manifest: dict[str, Any]) -> tuple[list[Configuration], Option
     try:
         known = {"stationary": False} | manifest  # manifests of 0.1 do not have it
         options = Options(**{name: known[name] for name in Options.__dataclass_fields__})
-        return [read_configuration(run) for run in manifest["runs"]], options
-    except (KeyError, TypeError) as error:
+        if not all(isinstance(manifest[name], str) for name in ("cmdp", "algorithm")):
+            raise TypeError("cmdp and algorithm must be texts")
+        configurations = [read_configuration(run) for run in manifest["runs"]]
+        as_seeds([seed for seed, _, _ in configurations])
+        for _, chosen, _ in configurations:
+            hyperparameters(*chosen, options.num_episodes)
+        return configurations, options
+    except (KeyError, TypeError, AttributeError) as error:
         raise ParameterError(f"this is not a manifest of `learn`: {error!r}.") from None
 
 

@@ -18,7 +18,7 @@ import jax
 import numpy as np
 import numpy.typing as npt
 
-from cmdpax.errors import ModelError, ParameterError, nearest_name
+from cmdpax.errors import ModelError, ParameterError, nearest_name, shown
 from cmdpax.transitions import Successors
 
 ArrayLike = npt.ArrayLike | jax.Array
@@ -256,12 +256,21 @@ def _as_floats(name: str, value: Any) -> Any:
 def as_floats(name: str, value: Any, *, copy: bool | None = None) -> np.ndarray:
     """An array of real numbers, copied only if needed or asked for; or why it is none."""
     try:
-        if np.iscomplexobj(value):
-            raise TypeError("they are complex")
-        return np.array(value, dtype=np.float64, copy=copy)
-    except (TypeError, ValueError) as error:
+        array = np.asarray(value)
+        _require_real(array)
+        return np.array(array, dtype=np.float64, copy=copy)
+    except (TypeError, ValueError, OverflowError) as error:
         reason = " ".join(str(error).split())
         raise ModelError(f"{name} cannot be read as an array of real numbers: {reason}.") from None
+
+
+def _require_real(array: np.ndarray) -> None:
+    """NumPy would read words, dates and times as numbers, and drop imaginary parts."""
+    kind = array.dtype.kind
+    if kind == "O" and any(isinstance(entry, str | bytes | complex) for entry in array.flat):
+        raise TypeError("some of them are words or complex")
+    if kind in "SUMmc" or array.dtype.type is np.void:  # JAX's short floats are of kind V, too
+        raise TypeError(f"they are {array.dtype}")
 
 
 def _as_indices(value: Any) -> Any:
@@ -289,11 +298,10 @@ def _as_transitions(value: Any) -> Any:
 
 
 def _as_int(horizon: Any) -> int:
+    if isinstance(horizon, np.ndarray | jax.Array) and horizon.ndim == 0:
+        horizon = np.asarray(horizon).item()  # as files hold it
     if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer):
-        array = np.asarray(horizon)  # files hold it as an array without axes
-        if array.ndim or array.dtype.kind not in "iu":
-            raise ModelError(f"horizon must be a whole number, got {horizon!r}.")
-        return int(array)
+        raise ModelError(f"horizon must be a whole number, got {shown(horizon)}.")
     return int(horizon)
 
 

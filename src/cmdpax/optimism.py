@@ -46,6 +46,10 @@ class Optimism:
             check_choice(f"optimism's {name}", getattr(self, name), known)
         if not (math.isfinite(self.scale) and self.scale >= 0):
             raise ParameterError(f"optimism's scale is {self.scale}, it must not be negative.")
+        if not math.isfinite(self.unvisited_rewards or 0.0):
+            raise ParameterError(
+                f"optimism's unvisited_rewards is {self.unvisited_rewards}, it must be finite."
+            )
         if self.bonus == "theory" and not (self.num_episodes and self.num_episodes > 0):
             raise ParameterError(
                 "the theory's bonuses need num_episodes, the K of their logarithms."

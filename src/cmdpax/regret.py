@@ -55,7 +55,8 @@ def unsafe_share(
 ) -> Float[np.ndarray, "*R E"]:
     """Share of episodes with some violation ≥ ε, for each level ε."""
     worst = violation.max(axis=-1, initial=-np.inf)
-    return np.stack([(worst >= level).mean(axis=-1) for level in levels], axis=-1)
+    # A violation that is not a number is not below any level.
+    return np.stack([(~(worst < level)).mean(axis=-1) for level in levels], axis=-1)
 
 
 def growth_exponent(

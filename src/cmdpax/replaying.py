@@ -7,13 +7,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cmdpax.arguments import Algorithm, as_factory, as_optimism, as_regularization
+from cmdpax.arguments import Algorithm, as_factory, as_optimism, as_regularization, name_of
 from cmdpax.batch import cast
 from cmdpax.errors import ModelError
 from cmdpax.estimation import Trajectory
 from cmdpax.history import Log
 from cmdpax.hyperparameters import hyperparameters
 from cmdpax.learners.base import Hyperparameters, Info
+from cmdpax.learners.contract import first_flaws, flaws_of, require_sound
+from cmdpax.logs import read_log, require_observed
 from cmdpax.model import CMDP
 from cmdpax.optimism import Bonuses, Optimism
 from cmdpax.precision import in_double_precision
@@ -62,6 +64,9 @@ def replay(
         algorithm: as for `learn`, like the other arguments.
         log: `.states [K, H+1]`, `.actions [K, H]`, `.rewards [K, H]`,
             `.constraint_rewards [K, I, H]`, such as `history.log.run(0)`.
+
+    Raises:
+        LearnerError: as in `learn`.
     """
     validate(cmdp)
     require_unit_rewards(cmdp)
@@ -76,17 +81,18 @@ def replay(
     )
     profile = as_optimism(optimism, num_episodes)
     design = Design(as_factory(algorithm), profile.rewards == "known", False, False, True)
-    info, log_policies = _feed(
+    info, policies, flaws = _feed(
         design,
         jax.device_put(cmdp),
         cast(chosen, float),
         cast(profile.numbers(cmdp.sizes), float),
         trajectories,
     )
+    require_sound(name_of(algorithm), np.asarray(flaws)[None], lambda place: str(chosen))
     return Replay(
         np.array(info.multipliers),
         np.array(info.constraint_values),
-        np.exp(log_policies),
+        np.array(policies),
         None if info.q_values is None else np.array(info.q_values),
     )
 
@@ -94,22 +100,23 @@ def replay(
 @functools.partial(jax.jit, static_argnames="design")
 def _feed(
     design: Design, cmdp: CMDP, chosen: Hyperparameters, bonuses: Bonuses, log: Trajectory
-) -> tuple[Info, jax.Array]:
+) -> tuple[Info, jax.Array, jax.Array]:
+    """What every episode showed, its policy, and the first flaws."""
     learner = make_learner(design, cmdp, chosen, bonuses)
 
     def step(state: Any, trajectory: Trajectory) -> tuple[Any, tuple[Info, jax.Array]]:
         following, info = learner.update(state, trajectory)
-        return following, (info, state.log_policy)
+        return following, (info, jnp.exp(state.log_policy))
 
-    _, shown = jax.lax.scan(step, learner.init(), log)
-    return shown
+    _, (info, policies) = jax.lax.scan(step, learner.init(), log)
+    return info, policies, first_flaws(flaws_of(policies.sum(axis=-1), info.multipliers), 1)
 
 
 def _trajectories(cmdp: CMDP, log: Log) -> Trajectory:
     """The log as the learner takes it, checked against the model."""
     num_constraints, horizon, num_states, num_actions = cmdp.sizes
-    arrays = {name: np.asarray(getattr(log, name)) for name in Log._fields}
-    count = arrays["actions"].shape[0] if arrays["actions"].ndim else 0
+    arrays = read_log(log)._asdict()
+    count = len(arrays["actions"])
     expected = {
         "states": (count, horizon + 1),
         "actions": (count, horizon),
@@ -117,11 +124,12 @@ def _trajectories(cmdp: CMDP, log: Log) -> Trajectory:
         "constraint_rewards": (count, num_constraints, horizon),
     }
     for name, shape in expected.items():
-        if arrays[name].shape != shape or not count:
+        if arrays[name].shape != shape:
             raise ModelError(
                 f"the log's {name} has shape {arrays[name].shape}, expected {shape} for "
-                f"{count} episodes (at least 1)."
+                f"{count} episodes."
             )
+    require_observed(log=Log(**arrays), played=np.ones((count, horizon), bool))
     for name, size in (("states", num_states), ("actions", num_actions)):
         if arrays[name].min() < 0 or arrays[name].max() >= size:
             raise ModelError(

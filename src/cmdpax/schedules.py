@@ -4,6 +4,7 @@ A schedule is three numbers, not a function, so that a grid over schedules is on
 a constant is the exponent 0.
 """
 
+import math
 import re
 from typing import Any, NamedTuple, TypeAlias
 
@@ -11,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Integer
 
-from cmdpax.errors import ParameterError
+from cmdpax.errors import ParameterError, shown
 
 _NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?"
 _WRITTEN = re.compile(
@@ -61,9 +62,9 @@ def as_schedule(name: str, value: Scheduled) -> Schedule:
     """A number as a constant schedule; refuses what is neither a number nor a schedule."""
     schedule = value if isinstance(value, Schedule) else Schedule(value, 0.0, 0.0)
     for number in schedule:
-        if isinstance(number, bool | str) or not np.isscalar(number) or not np.isfinite(number):
+        if not _is_number(number):
             raise ParameterError(
-                f"{name} is {value!r}, it must be a finite number or a schedule "
+                f"{name} is {shown(value)}, it must be a finite number or a schedule "
                 "(cmdpax.schedules.power)."
             )
     if schedule.offset <= -1:
@@ -71,12 +72,22 @@ def as_schedule(name: str, value: Scheduled) -> Schedule:
     return Schedule(*(float(number) for number in schedule))
 
 
+def _is_number(value: Any) -> bool:
+    """Whether it is a finite number, and not an integer beyond all floats."""
+    if isinstance(value, bool | str) or not np.isscalar(value):
+        return False
+    try:
+        return math.isfinite(float(value))  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
 def parse_schedule(name: str, text: str) -> Schedule:
     """A schedule written as 0.3*k^-0.2 or 0.3*(k+10)^-0.2."""
     match = _WRITTEN.fullmatch(text.replace(" ", ""))
     if match is None:
         raise ParameterError(
-            f"{name} is {text!r}, it must be a number or a schedule such as 0.3*k^-0.2 or "
+            f"{name} is {shown(text)}, it must be a number or a schedule such as 0.3*k^-0.2 or "
             "0.3*(k+10)^-0.2."
         )
     return power(float(match["initial"]), -float(match["power"]), float(match["offset"] or 0))
@@ -91,4 +102,8 @@ def value_at(schedule: Schedule, episode: Integer[Array, ""]) -> Float[Array, ""
 def values(schedule: Scheduled, episodes: Any) -> np.ndarray:
     """x_k for one or several k, in NumPy."""
     initial, exponent, offset = as_schedule("schedule", schedule)
-    return np.asarray(initial * (np.asarray(episodes, dtype=float) + offset) ** -exponent)
+    try:
+        places = np.asarray(episodes, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        raise ParameterError(f"episodes is {shown(episodes)}, it must be numbers.") from None
+    return np.asarray(initial * (places + offset) ** -exponent)

@@ -20,6 +20,7 @@ from jaxtyping import Array, Float, Integer, Key
 from cmdpax.estimation import Knowledge, Trajectory
 from cmdpax.evaluation import policy_values, signal_array, signals_of
 from cmdpax.learners.base import Factory, Hyperparameters, Learner
+from cmdpax.learners.contract import make_checked
 from cmdpax.model import CMDP, Sizes
 from cmdpax.optimism import Bonuses
 from cmdpax.transitions import row_at, sample_index, sample_row, support_of
@@ -93,7 +94,7 @@ def make_learner(
 ) -> Learner:
     """The learner, told what it may know of the model and no more."""
     knowledge = knowledge_of(cmdp, bonuses, design.rewards_known, design.stationary)
-    return design.factory(knowledge, hyperparameters)
+    return make_checked(design.factory, knowledge, hyperparameters)
 
 
 def knowledge_of(
@@ -149,8 +150,7 @@ def advance(
     def episode(model: CMDP, run: Runs, state: Any, index: Array) -> tuple[Any, Block]:
         learner = make_learner(design, model, run.hyperparameters, run.bonuses)
         key = jax.random.fold_in(run.keys, index)
-        # A state may hold π_k as well, which saves the exponential of log π_k.
-        policy = state.policy if hasattr(state, "policy") else jnp.exp(state.log_policy)
+        policy = jnp.exp(state.log_policy)
         trajectory = play(key, model, policy, design.bernoulli)
         next_state, info = learner.update(state, trajectory)
         log = trajectory if design.keep_log else None
@@ -233,9 +233,10 @@ def account_block(
     missing = jnp.where(played, targets[None] - values, 0)
     strong, strong_lost, strong_path = _add(sums.strong, sums.strong_lost, jnp.maximum(missing, 0))
     weak, weak_lost, weak_path = _add(sums.weak, sums.weak_lost, missing)
-    worst = jnp.max(missing[..., 1:], axis=-1, initial=-jnp.inf)
-    reached = (worst[..., None] >= levels[None, None]) & played
-    unsafe = sums.unsafe + jnp.sum(reached, axis=0, dtype=jnp.int32)
+    # Compared one by one: a violation that is not a number is below no level, and a maximum may
+    # drop it.
+    safe = jnp.all(missing[..., 1:, None] < levels[None, None, None], axis=-2)
+    unsafe = sums.unsafe + jnp.sum(~safe & played, axis=0, dtype=jnp.int32)
     return (
         Sums(strong, strong_lost, weak, weak_lost, unsafe),
         Entries(values, strong_path, weak_path),

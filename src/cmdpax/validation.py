@@ -9,12 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from cmdpax.errors import ModelError
-from cmdpax.model import CMDP
+from cmdpax.errors import ModelError, shown
+from cmdpax.limits import require_room
+from cmdpax.model import CMDP, as_floats
 from cmdpax.transitions import Successors
 
 ROW_SUM_TOLERANCE = 1e-8
 """How far a distribution may be from summing to one."""
+
+MOST_STEPS = 10_000_000
+"""A model that is the same at every step can say any horizon; planning goes through every step."""
 
 _CHECKED: "weakref.WeakSet[CMDP]" = weakref.WeakSet()  # models are immutable
 
@@ -42,12 +46,15 @@ def validate(cmdp: CMDP) -> CMDP:
     if cmdp in _CHECKED:
         return cmdp
     if cmdp.horizon < 1:
-        raise ModelError(f"horizon is {cmdp.horizon}, it must be at least 1.")
+        raise ModelError(f"horizon is {shown(cmdp.horizon)}, it must be at least 1.")
+    if cmdp.horizon > MOST_STEPS:
+        raise ModelError(f"horizon is {shown(cmdp.horizon)}, it must be at most {MOST_STEPS}.")
     num_states, num_actions = _check_transitions(cmdp.transitions, cmdp.horizon)
     pairs = (num_states, num_actions)
     _check_shape("rewards", cmdp.rewards, "(H, S, A)", (cmdp.horizon, *pairs), steps_axis=0)
     _check_constraints(cmdp, pairs)
     _check_shape("initial", cmdp.initial, "(S,)", (num_states,))
+    _check_room(cmdp)
     for name in ("rewards", "constraint_rewards", "thresholds", "initial"):
         _check_finite(name, getattr(cmdp, name))
     _check_distributions("initial", cmdp.initial)
@@ -60,10 +67,7 @@ def validate_policy(cmdp: CMDP, policy: Any) -> np.ndarray:
 
     A leading axis of 1 is a stationary policy and is repeated.
     """
-    try:
-        policy = np.asarray(policy, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ModelError("policy cannot be read as an array of numbers.") from None
+    policy = as_floats("policy", policy)
     _, horizon, *pairs = cmdp.sizes
     _check_shape("policy", policy, "(H, S, A)", (horizon, *pairs), steps_axis=0)
     _check_finite("policy", policy)
@@ -107,6 +111,17 @@ def _check_rows(name: str, rows: np.ndarray, horizon: int, width: int) -> None:
     _check_shape(name, rows, "(H, S, A, ·)", expected, steps_axis=0)
     _check_finite(name, rows)
     _check_distributions(name, rows)
+
+
+def _check_room(cmdp: CMDP) -> None:
+    """Planning keeps the values of the objective and of every constraint, `[1 + I, H, S]`."""
+    num_constraints, horizon, num_states, _ = cmdp.sizes
+    require_room(
+        f"planning with horizon {horizon} and {num_states} states",
+        8 * (1 + num_constraints) * horizon * num_states,
+        "shorten the horizon",
+        ModelError,
+    )
 
 
 def _check_constraints(cmdp: CMDP, pairs: tuple[int, int]) -> None:

@@ -5,7 +5,6 @@ import itertools
 import math
 from typing import Any
 
-import polars
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +14,7 @@ from cmdpax.experiments import executing, runs
 from cmdpax.experiments.cluster import cutting
 from cmdpax.experiments.cluster.cutting import Rate, cut, trial_of, trials
 from cmdpax.experiments.cluster.scheduling import Crew
-from cmdpax.experiments.executing import Work, run_in_parts
+from cmdpax.experiments.executing import Ran, Work, run_in_parts
 from cmdpax.experiments.runs import Batch, Run, by_kind, kind_of
 from sweep_cases import SMALL, assert_same_frames
 
@@ -135,7 +134,7 @@ def test_a_batch_in_parts_is_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     parts: list[int] = []
     plain = executing.run_one
 
-    def counted(work: Work, batch: Batch, *rest: Any) -> dict[str, polars.DataFrame]:
+    def counted(work: Work, batch: Batch, *rest: Any) -> Ran:
         parts.append(len(batch.runs))
         return plain(work, batch, *rest)
 
@@ -143,6 +142,7 @@ def test_a_batch_in_parts_is_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs, "_BATCH_RUNS", 4)
     found = run_in_parts(work, batch)
     assert parts == [4, 4, 4, 2, 3, 3]
-    assert found["final"]["run"].to_list() == [run.identity for run in chosen]
-    for name, table in whole.items():
-        assert_same_frames(found[name], table, 1e-9)
+    assert (list(found.batch.runs), found.failed) == (chosen, [])
+    assert found.tables["final"]["run"].to_list() == [run.identity for run in chosen]
+    for name, table in whole.tables.items():
+        assert_same_frames(found.tables[name], table, 1e-9)

@@ -85,8 +85,8 @@ def test_a_batch_that_raises_is_reported_and_the_rest_goes_on(
     failures = Counter(cluster.faults.happened("failed"))
     assert failures.total() == 3 * failing
     assert min(failures["a"], failures["b"]) >= failing  # the second attempt is made elsewhere
-    assert f"{failing} batches failed; everything else is in {out}" in said
-    at_once = [line for line in said.splitlines() if line.startswith("warning: a batch is given")]
+    assert f"{2 * failing} runs failed; everything else is in {out}" in said
+    at_once = [line for line in said.splitlines() if line.startswith("warning: 2 runs failed, ")]
     lines = [line for line in said.splitlines() if line.startswith("  ") and "times:" in line]
     assert len(lines) == failing
     assert {line.partition("go on: ")[2] for line in at_once} == {line.strip() for line in lines}

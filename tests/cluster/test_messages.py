@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -26,8 +27,8 @@ from cmdpax.experiments.cluster.messages import (
     write_model,
     write_order,
 )
-from cmdpax.experiments.executing import Work, made_here, run_one, table_schemas
-from cmdpax.experiments.runs import make_batches
+from cmdpax.experiments.executing import Failed, Work, made_here, run_one, table_schemas
+from cmdpax.experiments.runs import Batch, make_batches
 
 
 def files_of(work: Work) -> list[bytes]:
@@ -98,11 +99,15 @@ class Case:
         self.work, runs = make_work(algorithms=[{"name": "vanilla-dual", "step_size": [0.2, 0.4]}])
         (self.batch,) = make_batches(runs, self.work.models, self.work.wanted)
         work = self.work
-        self.tables = run_one(work, self.batch)
+        self.ran = run_one(work, self.batch)
+        self.tables = self.ran.tables
         self.schemas = table_schemas(work, self.batch)
 
     def read(self, files: Any) -> Any:
         return read_answer(self.batch, self.work, files, self.schemas)
+
+    def answer(self, **changes: Any) -> list[bytes]:
+        return write_answer(self.ran._replace(**changes))
 
 
 @pytest.fixture(scope="module")
@@ -111,9 +116,39 @@ def case() -> Case:
 
 
 def test_an_answer_arrives_as_it_was_sent(case: Case) -> None:
-    found = case.read(write_answer(case.tables))
-    assert list(found) == ["final", "curves"]
-    assert all(found[name].equals(case.tables[name]) for name in found)
+    found = case.read(case.answer())
+    assert found.batch == case.batch
+    assert list(found.tables) == ["final", "curves"]
+    assert all(table.equals(case.tables[name]) for name, table in found.tables.items())
+    assert found.failed == []
+
+
+def test_runs_that_failed_arrive_too(case: Case) -> None:
+    first, *others = case.batch.runs
+    failed = [Failed(Batch(case.batch.algorithm, [first]), "a policy\x1b[31m of NaN", 1)]
+    rest = {
+        name: table.filter(polars.col("run") != first.identity)
+        for name, table in case.tables.items()
+    }
+    found = case.read(case.answer(tables=rest, failed=failed))
+    assert list(found.batch.runs) == others
+    assert found.tables["final"].equals(rest["final"])
+    assert found.failed == [failed[0]._replace(error="a policy[31m of NaN")]
+    with pytest.raises(AnswerError, match="other runs"):
+        case.read(case.answer(failed=failed))  # its rows are there all the same
+    nothing = {name: table.head(0) for name, table in case.tables.items()}
+    everything = [Failed(case.batch, "no", 1)]
+    found = case.read(case.answer(tables=nothing, failed=everything))
+    assert (list(found.batch.runs), found.failed) == ([], everything)
+
+
+@pytest.mark.parametrize(
+    "junk",
+    [b"", b"{}x", b"[1]", b'[{"runs": ["0"], "error": "no"}]', b'[{"runs": [], "error": ""}]'],
+)
+def test_failed_runs_of_other_batches_are_refused(case: Case, junk: bytes) -> None:
+    with pytest.raises(AnswerError, match="failed runs are not those of the batch"):
+        case.read([*case.answer()[:2], junk])
 
 
 def with_column(table: str, **columns: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
@@ -151,6 +186,18 @@ WRONG: dict[str, tuple[Callable[[dict[str, Any]], dict[str, Any]], str]] = {
         with_column("curves", value=polars.lit(None, polars.Float64)),
         "curves has gaps",
     ),
+    "regrets of no number": (
+        with_column("final", strong_constraints=polars.lit(math.nan)),
+        "final has accounts that are not numbers",
+    ),
+    "infinite values": (
+        with_column("curves", value=polars.lit(math.inf)),
+        "curves has accounts that are not numbers",
+    ),
+    "multipliers of no number": (
+        with_column("curves", multipliers=polars.concat_list(polars.lit(math.nan))),
+        "curves has accounts that are not numbers",
+    ),
     "weak regrets of two": (
         with_column("curves", weak_by_constraint=polars.concat_list("value", "value")),
         "weak_by_constraint are not those",
@@ -164,7 +211,7 @@ WRONG: dict[str, tuple[Callable[[dict[str, Any]], dict[str, Any]], str]] = {
 def test_a_wrong_answer_is_refused(case: Case, name: str) -> None:
     change, message = WRONG[name]
     with pytest.raises(AnswerError, match=message):
-        case.read(write_answer(change(case.tables)))
+        case.read(case.answer(tables=change(case.tables)))
 
 
 class Trap:
@@ -182,8 +229,16 @@ def csv_file() -> bytes:
 
 @pytest.mark.parametrize("junk", [b"", b"PAR1", b"PAR1PAR1", pickle.dumps(Trap()), csv_file()])
 def test_junk_is_refused(case: Case, junk: bytes) -> None:
-    good = write_answer(case.tables)
-    for files in ([junk, good[1]], [good[0], junk], [junk] * 2, [junk], [], [*good, junk]):
+    final, curves, failed = good = case.answer()
+    for files in (
+        [junk, curves, failed],
+        [final, junk, failed],
+        [junk] * 3,
+        [final, curves],
+        [junk],
+        [],
+        [*good, junk],
+    ):
         with pytest.raises(AnswerError, match="not two Parquet tables"):
             case.read(files)
 
@@ -193,7 +248,7 @@ WELL = Header("a", 1.0, made_here(), None)
 
 @given(data=st.data())
 def test_damaged_files_are_refused_before_they_are_read(case: Case, data: st.DataObject) -> None:
-    files = write_answer(case.tables)
+    files = case.answer()
     header = write_header(WELL, files)
     assert read_header([header, *files]) == WELL
     which = data.draw(st.integers(0, 1))

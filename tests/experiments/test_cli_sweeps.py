@@ -172,3 +172,15 @@ def test_as_a_process(tmp_path: Path) -> None:
     )
     expected = cmdpax.sweep(content, tmp_path / "expected")
     assert found.final["run"].equals(expected.final["run"])
+
+
+def test_one_algorithm_that_fails_does_not_end_the_others(run, spec, tmp_path):
+    """Its runs are listed with the error, on standard error, and the exit code is 1."""
+    broken = '[[algorithms]]\nname = "broken_learners:logits"\nstep_size = 0.5\n\n'
+    spec.write_text(TEXT.replace("[[algorithms]]", broken + "[[algorithms]]"))
+    code, out, err = run(*SWEEP)
+    assert (code, out) == (1, "")
+    assert "error: 4 runs failed; everything else is in out, and the same command tries them" in err
+    assert "broken_learners:logits (step_size 0.5, regularization 0, max_multiplier 6" in err
+    assert "a policy with rows that do not sum to 1, first in episode 1 (seed 0); normalize" in err
+    assert len(cmdpax.results(tmp_path / "out").final) == 8

@@ -1,5 +1,6 @@
-"""Folders of earlier versions: what their curves do not say is null."""
+"""Folders of earlier versions: what their curves do not say is null, and nothing is signed."""
 
+import json
 from pathlib import Path
 
 import polars
@@ -7,7 +8,7 @@ import pytest
 
 import cmdpax
 from cmdpax.experiments.folder import Folder
-from cmdpax.experiments.reading import LATER
+from cmdpax.experiments.tables import LATER
 from sweep_cases import SMALL, specification
 
 TWO = {"environment": "random", "parameters": SMALL | {"num_constraints": 2, "seed": 1}}
@@ -30,9 +31,13 @@ def earlier(tmp_path: Path) -> Path:
 
 
 def make_earlier(path: Path) -> None:
-    """Rewrite all batches without the columns that came later."""
+    """Rewrite all batches without the columns that came later, and take signature and seal away."""
     folder = Folder(path)
-    for batch, context in zip(list(folder.parts()), folder.contexts(), strict=True):
+    manifest = json.loads(folder.manifest_path.read_bytes())
+    del manifest["seal"]
+    folder.manifest_path.write_text(json.dumps(manifest))
+    (path / ".lock").write_bytes(b"")
+    for batch, context in folder.entries().items():
         tables = {
             name: polars.read_parquet(folder.table_path(name, batch), glob=False)
             for name in ("final", "curves")

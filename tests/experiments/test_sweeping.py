@@ -317,6 +317,10 @@ class TestMeasures:
         odd = oscillation(accounts(np.arange(1, 10), violation[:, 1:]))
         assert odd["sign_changes"] == pytest.approx([750.0])
 
+    def test_no_oscillation_without_numbers(self):
+        found = oscillation(accounts(np.arange(1, 5), np.array([[1.0, 1.0, np.nan, 1.0]])))
+        assert np.isnan(list(found.values())).all()
+
     @pytest.mark.parametrize("episodes", [[1, 2, 3, 4, 6], [1], [1, 2]])
     def test_no_oscillation_without_every_episode(self, episodes: list[int]):
         found = oscillation(accounts(np.array(episodes), np.ones((1, len(episodes)))))
@@ -365,7 +369,7 @@ class TestSurroundings:
             max_multiplier=1e6,
         )
         assert_final_row(row, history)
-        assert_final_row(row, results.repeat(row["run"]))
+        assert_final_row(row, results.repeat(row["run"], algorithm=own_factory))
 
     def test_an_infeasible_cmdp_is_named(self, tmp_path):
         cmdp = cmdpax.environments.make("bandit")

@@ -75,19 +75,21 @@ def edit(path: Path, change: Change) -> None:
 class TestOthers:
     def test_another_version(self, path: Path, monkeypatch):
         monkeypatch.setattr("cmdpax.version.__version__", "0.0.7")
-        assert_refused(path, f"by cmdpax {cmdpax.__version__} (format 1)", "cmdpax 0.0.7")
+        assert_refused(path, f"by cmdpax {cmdpax.__version__} (format 2)", "cmdpax 0.0.7")
         make().save(path)
         monkeypatch.undo()
-        assert_refused(path, "by cmdpax 0.0.7 (format 1)", f"this is cmdpax {cmdpax.__version__}")
+        assert_refused(path, "by cmdpax 0.0.7 (format 2)", f"this is cmdpax {cmdpax.__version__}")
 
     def test_another_format(self, path: Path):
-        edit(path, lambda head, arrays: head.update(format=2))
-        assert_refused(path, "(format 2)", "(format 1)")
+        edit(path, lambda head, arrays: head.update(format=9))
+        assert_refused(path, "(format 9)", "(format 2)")
 
     def test_what_is_not_there(self, tmp_path: Path):
         assert_refused(tmp_path / "none.npz", "does not exist")
         (tmp_path / "folder.npz").mkdir()
-        sentence = f"{tmp_path / 'folder.npz'} is a folder; give a file that agent.save wrote."
+        sentence = (
+            f"{tmp_path / 'folder.npz'} is a folder, not a file; give a file that agent.save wrote."
+        )
         with pytest.raises(cmdpax.FileError, match=re.escape(sentence)):
             cmdpax.Agent.load(tmp_path / "folder.npz")
 

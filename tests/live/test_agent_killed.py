@@ -15,6 +15,7 @@ import pytest
 
 import cmdpax
 from live_cases import assert_same, snapshot
+from storage_cases import aside, lock_name
 
 pytestmark = pytest.mark.kills
 
@@ -132,7 +133,8 @@ def live_and_die(script: Path, path: Path, lines: int, pause: float) -> Found:
         assert process.wait() == -signal.SIGKILL
     assert told[0] == "ready\n"
     assert "finished\n" not in told
-    left = {file.name for file in path.parent.iterdir()} - {path.name}
+    left = {name for name in os.listdir(path.parent) if name.startswith(".cmdpax-writing-")}
+    assert set(os.listdir(path.parent)) <= {path.name, lock_name(path.name), *left}
     return Found(told.count("saved\n"), told[-1] == "writing\n", left)
 
 
@@ -167,7 +169,7 @@ def test_killed_again_and_again(tmp_path: Path, script: Path, system: ModuleType
         found = live_and_die(script, path, lines, pause)
         kills.append(found)
         assert not (found.saves and before & found.left)  # a save removes what others left
-        assert all(name.startswith(".agent.npz.") for name in found.left)
+        assert all(name.startswith(aside("agent.npz", "")) for name in found.left)
         if path.exists():
             agent = cmdpax.Agent.load(path)
             assert snapshot(agent) == moments[moment(agent)]
@@ -182,7 +184,7 @@ def test_killed_again_and_again(tmp_path: Path, script: Path, system: ModuleType
     with start(script, path) as process:
         told, _ = process.communicate(timeout=60)
     assert told.endswith("finished\n")
-    assert [file.name for file in path.parent.iterdir()] == ["agent.npz"]
+    assert os.listdir(path.parent) == ["agent.npz"]
     assert_ends_the_same(cmdpax.Agent.load(path), whole)
 
 

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import sys
-import tempfile
 import threading
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from live_cases import (
     play,
     snapshot,
 )
+from storage_cases import aside
 
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "plain": ("regularized-primal-dual", {}),
@@ -158,7 +158,7 @@ class TestWhole:
             raise kind(28, "No space left on device")
 
         target: dict[str, tuple[Any, str]] = {
-            "creating": (tempfile, "mkstemp"),
+            "creating": (Path, "open"),
             "writing": (np, "savez"),
             "flushing": (os, "fsync"),
             "renaming": (os, "replace"),
@@ -191,9 +191,15 @@ class TestWhole:
             tmp_path.chmod(0o700)
 
     def test_what_killed_ones_left_is_removed(self, tmp_path: Path):
-        neighbours = ["a.npz.bak", ".a.npy.q", ".b.npz.writing-a1_b2c3d", ".a.npz.original"]
-        neighbours += [".a.npz.writing-short", ".aXnpz.writing-a1_b2c3d"]
-        for name in (".a.npz.writing-a1_b2c3d", ".a.npz.writing-zzzzzzzz", *neighbours):
+        neighbours = [
+            "a.npz.bak",
+            ".a.npy.q",
+            ".a.npz.writing-a1_b2c3d",
+            aside("b.npz", "a1b2c3d4"),
+        ]
+        neighbours += [aside("b.npz", "a1b2c3d4"), aside("a.npz", "short")]
+        neighbours += [aside("a.npz", "a1b2c3d4") + ".bak"]
+        for name in (aside("a.npz", "a1b2c3d4"), aside("a.npz", "00000000"), *neighbours):
             (tmp_path / name).write_bytes(b"half of a fi")
         make().save(tmp_path / "a.npz")
         assert set(contents(tmp_path)) == {"a.npz", *neighbours}

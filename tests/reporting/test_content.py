@@ -10,7 +10,7 @@ import polars
 import pytest
 
 import cmdpax
-from cmdpax.experiments.reading import LATER
+from cmdpax.experiments.tables import LATER
 from cmdpax.intervals import half_width
 from cmdpax.reporting.content import Content, content
 from report_cases import ALGORITHMS, decode, invent, random_cmdps

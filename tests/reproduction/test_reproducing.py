@@ -177,8 +177,3 @@ def test_a_smaller_family_in_a_larger_folder(made: Made) -> None:
     assert (
         len(polars.read_csv(made[0] / "configurations.csv").filter(polars.col("runs") == 2)) == 24
     )
-
-
-def test_a_family_has_members(tmp_path: Path) -> None:
-    with pytest.raises(cmdpax.ParameterError, match="num_cmdps is 0"):
-        cmdpax.reproduce(tmp_path, num_cmdps=0)

@@ -11,6 +11,7 @@ from cmdpax.errors import ParameterError
 from cmdpax.estimation import Knowledge, optimistic_model
 from cmdpax.evaluation import occupancy, signal_array
 from cmdpax.learners.base import Factory, Hyperparameters
+from cmdpax.learners.contract import make_checked
 from cmdpax.learners.primal_dual import evaluate
 from cmdpax.potential import potential
 from cmdpax.schedules import Schedule
@@ -96,7 +97,7 @@ def play_episode(
         raise ParameterError(
             "the online audit reads the learner's counts: give its state a field `statistics`."
         )
-    learner = factory(knowledge, hyperparameters_of(problem))
+    learner = make_checked(factory, knowledge, hyperparameters_of(problem))
     log_policy = state.log_policy
     trajectory = play(jax.random.fold_in(key, iteration), problem.cmdp, jnp.exp(log_policy), True)
     following, info = learner.update(state, trajectory)

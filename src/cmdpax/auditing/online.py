@@ -24,6 +24,7 @@ from cmdpax.auditing.statement import (
 )
 from cmdpax.batch import cast
 from cmdpax.learners.base import Factory
+from cmdpax.learners.contract import make_checked
 from cmdpax.learners.primal_dual import primal_dual
 from cmdpax.optimism import Bonuses, Optimism
 from cmdpax.regret import growth_exponent
@@ -108,7 +109,7 @@ def _run(
     knowledge = knowledge_of(problem.cmdp, bonuses, rewards_known)
 
     def one(key: jax.Array) -> tuple[list[Worst], Shown]:
-        state = factory(knowledge, hyperparameters_of(problem)).init()
+        state = make_checked(factory, knowledge, hyperparameters_of(problem)).init()
         nothing = jnp.zeros(state.log_policy.shape)
         start = (state, nothing, [nothing_yet(float) for _ in statements])
 

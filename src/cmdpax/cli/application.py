@@ -1,7 +1,7 @@
 """The `cmdpax` command: its sub-commands, and how errors end."""
 
 import sys
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -17,6 +17,8 @@ from cmdpax.cli.reproduction import reproduce
 from cmdpax.cli.sweeps import compare, plot, report, sweep
 from cmdpax.cli.watching import watch
 from cmdpax.errors import CmdpaxError
+
+_LONGEST = 2000  # characters of a line
 
 application = typer.Typer(
     name="cmdpax",
@@ -65,8 +67,24 @@ def main() -> None:
     try:
         application()
     except CmdpaxError as error:
-        messages.print(f"error: {error}", style="red", markup=False, highlight=False)
-        sys.exit(1)
+        _fail(str(error))
     except BrokenPipeError:  # the reader of standard output has gone, as with `| head`
         sys.stderr.close()
         sys.exit(1)
+    except MemoryError:
+        _fail("the memory does not suffice; ask for less, or use a larger machine.")
+    except OSError as error:  # a disk that is full or gone, where no sentence of ours is nearer
+        _fail(f"the operating system refused: {error}.")
+
+
+def _short(sentence: str) -> str:
+    """Lines that a person can read: what was given may be of any length."""
+    return "\n".join(
+        line if len(line) <= _LONGEST else f"{line[: _LONGEST // 2]}…{line[-_LONGEST // 4 :]}"
+        for line in sentence.split("\n")
+    )
+
+
+def _fail(sentence: str) -> NoReturn:
+    messages.print(f"error: {_short(sentence)}", style="red", markup=False, highlight=False)
+    sys.exit(1)

@@ -9,6 +9,7 @@ import typer
 import cmdpax
 from cmdpax.cli.output import messages, results, table
 from cmdpax.errors import ParameterError
+from cmdpax.storage.texts import parse_json
 
 environments = typer.Typer(help="Built-in CMDPs.", no_args_is_help=True)
 
@@ -53,6 +54,6 @@ def parse_parameter(text: str) -> tuple[str, Any]:
     if not separator or not key:
         raise ParameterError(f"parameter {text!r} has no value; write key=value.")
     try:
-        return key, json.loads(value)
+        return key, parse_json(value)
     except ValueError:
         return key, value

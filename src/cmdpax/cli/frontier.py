@@ -16,7 +16,8 @@ from cmdpax.cli.models import AsJson, ModelFile
 from cmdpax.cli.output import messages, number, print_json, results, table
 from cmdpax.cli.warned import caught
 from cmdpax.errors import FileError, ParameterError
-from cmdpax.files import require_folder, write_npz, write_text
+from cmdpax.planning.frontier import MOST_POINTS
+from cmdpax.storage.writing import require_target, write_npz, write_text
 
 
 def frontier(
@@ -65,7 +66,10 @@ def _thresholds(lowest: float | None, highest: float | None, points: int) -> np.
         raise typer.BadParameter("--from and --to belong together: give both, or none.")
     if points < 2:
         raise ParameterError(f"--points is {points}, it must be at least 2.")
-    return np.linspace(lowest, highest, points)
+    if points > MOST_POINTS:
+        raise ParameterError(f"--points is {points}, it must be at most {MOST_POINTS}.")
+    with np.errstate(all="ignore"):  # ends that are no numbers are told by `frontier`
+        return np.linspace(lowest, highest, points)
 
 
 def _writer(out: Path) -> Callable[[cmdpax.CMDP, cmdpax.Frontier], None]:
@@ -73,7 +77,7 @@ def _writer(out: Path) -> Callable[[cmdpax.CMDP, cmdpax.Frontier], None]:
     numbers = {".csv": _write_csv, ".npz": _write_arrays}
     ending = out.suffix.lower()
     if ending in numbers:
-        require_folder(out)
+        require_target(out)
         return functools.partial(numbers[ending], out)
     from cmdpax.figures import plot_frontier, save_figure
     from cmdpax.figures.style import FORMATS
@@ -81,7 +85,7 @@ def _writer(out: Path) -> Callable[[cmdpax.CMDP, cmdpax.Frontier], None]:
     if ending not in FORMATS:
         known = ", ".join((*FORMATS, *numbers))
         raise FileError(f"{out} has the ending {out.suffix!r}; frontiers are {known} files.")
-    require_folder(out)
+    require_target(out)
 
     def draw(cmdp: cmdpax.CMDP, found: cmdpax.Frontier) -> None:
         save_figure(plot_frontier(found, float(cmdp.thresholds[found.constraint])), out)

@@ -16,8 +16,8 @@ from cmdpax.cli.models import AsJson, ModelFile
 from cmdpax.cli.output import messages, number, print_json, results, table
 from cmdpax.cli.warned import caught, resumable
 from cmdpax.errors import FileError, ParameterError, nearest_name
-from cmdpax.files import require_folder, write_npz
 from cmdpax.intervals import interval
+from cmdpax.storage.writing import require_target, write_npz
 
 Parameters = Annotated[
     list[str] | None,
@@ -226,7 +226,7 @@ def _require_targets(out: Path | None, plot: Path | None) -> None:
     if out is not None:
         if out.suffix != ".npz":
             raise FileError(f"{out} has the ending {out.suffix!r}; results are .npz files.")
-        require_folder(out)
+        require_target(out)
     if plot is not None:
         from cmdpax.figures import require_picture
 

@@ -14,8 +14,8 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 import cmdpax
 from cmdpax.cli.output import messages, number, print_json, results, table
 from cmdpax.errors import FileError, InfeasibleError
-from cmdpax.files import require_folder, write_npz
 from cmdpax.planning import METHODS
+from cmdpax.storage.writing import require_target, write_npz
 
 ModelFile = Annotated[Path, typer.Argument(help="A CMDP as .npz or .json.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
@@ -57,7 +57,7 @@ def solve(
     if out is not None:
         if out.suffix != ".npz":
             raise FileError(f"{out} has the ending {out.suffix!r}; policies are .npz files.")
-        require_folder(out)
+        require_target(out)
     cmdp = cmdpax.load(file)
     start = time.perf_counter()
     try:

@@ -9,8 +9,23 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-results = Console(highlight=False, soft_wrap=True)
-messages = Console(stderr=True, highlight=False, soft_wrap=True)
+from cmdpax.errors import plain
+
+
+class PlainConsole(Console):
+    """A console whose texts cannot steer the terminal: names come from files and users."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print; the characters of texts that are not printable are escaped."""
+        super().print(*(_lines(one) if isinstance(one, str) else one for one in objects), **options)
+
+
+def _lines(text: str) -> str:
+    return "\n".join(plain(line) for line in text.split("\n"))
+
+
+results = PlainConsole(highlight=False, soft_wrap=True)
+messages = PlainConsole(stderr=True, highlight=False, soft_wrap=True)
 
 
 def number(value: float) -> str:
@@ -20,11 +35,12 @@ def number(value: float) -> str:
 
 def table(title: str, headers: Iterable[str], rows: Iterable[Iterable[Any]]) -> Table:
     """A table whose cells are text (never markup; a `Text` may have a style), numbers right."""
-    result = Table(title=Text(title, style="bold"), title_justify="left", title_style="")
+    result = Table(title=Text(plain(title), style="bold"), title_justify="left", title_style="")
     for position, header in enumerate(headers):
-        result.add_column(Text(str(header)), justify="left" if position == 0 else "right")
+        result.add_column(Text(plain(str(header))), justify="left" if position == 0 else "right")
     for row in rows:
-        result.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
+        cells = (cell if isinstance(cell, Text) else Text(plain(str(cell))) for cell in row)
+        result.add_row(*cells)
     return result
 
 

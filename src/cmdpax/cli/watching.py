@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cmdpax.cli.output import print_json, results, table
+from cmdpax.errors import plain
 from cmdpax.live.accounts import RECENT
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
@@ -90,7 +91,7 @@ def view(path: Path, found: _Look) -> Group:
     declared, account = saved.declared, saved.account
     sizes = declared.sizes
     age = max(0.0, time.time() - found.file[0] / 1e9)
-    head = Text(f"{path}: {declared.algorithm}, ", style="bold")
+    head = Text(plain(f"{path}: {declared.algorithm}, "), style="bold")
     head.append(f"S={sizes.num_states} A={sizes.num_actions} H={sizes.horizon}, ")
     head.append(f"{account.episodes:,} episodes, {account.steps:,} steps")
     if account.cut_short:
@@ -137,7 +138,7 @@ def _lines(names: tuple[str, ...], recent: np.ndarray) -> list[Text]:
         low, high = float(means.min()), float(means.max())
         levels = (means - low) / (high - low) if high > low else np.zeros_like(means)
         blocks = "".join(_BLOCKS[round(level * (len(_BLOCKS) - 1))] for level in levels)
-        lines.append(Text(f"{name:>{width}} {blocks} {low:.4g} … {high:.4g}"))
+        lines.append(Text(plain(f"{name:>{width}} {blocks} {low:.4g} … {high:.4g}")))
     return lines
 
 

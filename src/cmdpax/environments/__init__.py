@@ -17,7 +17,7 @@ from cmdpax.environments.queue import queue
 from cmdpax.environments.random import random
 from cmdpax.environments.ring import ring
 from cmdpax.environments.streaming import streaming
-from cmdpax.errors import ParameterError, nearest_name
+from cmdpax.errors import ParameterError, nearest_name, shown
 from cmdpax.model import CMDP
 from cmdpax.validation import validate
 
@@ -92,6 +92,8 @@ def describe(name: str) -> tuple[str, dict[str, Any]]:
 
 
 def _family(name: str) -> Callable[..., CMDP]:
-    if name not in _FAMILIES:
-        raise ParameterError(f"unknown environment {name!r}; {nearest_name(name, _FAMILIES)}.")
+    if not isinstance(name, str) or name not in _FAMILIES:
+        raise ParameterError(
+            f"unknown environment {shown(name)}; {nearest_name(str(name), _FAMILIES)}."
+        )
     return _FAMILIES[name]

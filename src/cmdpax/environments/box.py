@@ -3,7 +3,7 @@
 import numpy as np
 
 from cmdpax.environments.grid import neighbours, on_arrival, read_drawing, slipping
-from cmdpax.environments.parameters import count, number
+from cmdpax.environments.parameters import count, number, require_fitting
 from cmdpax.errors import ParameterError
 from cmdpax.model import CMDP, from_costs
 
@@ -38,6 +38,7 @@ def box(
     horizon = count("horizon", horizon)
     drawing = read_drawing(layout, "X", "X box")
     signs = drawing[drawing != "#"]  # of the cells
+    require_fitting(len(signs), len(signs), 4)
     num_boxes = np.count_nonzero(signs == "X")
     if num_boxes != 1:
         raise ParameterError(f"layout has {num_boxes} boxes: mark exactly one cell with X.")

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cmdpax.environments.grid import MOVES, neighbours, read_drawing, slipping
-from cmdpax.environments.parameters import count, flag, number, stable
+from cmdpax.environments.parameters import count, flag, number, require_fitting, stable
 from cmdpax.model import CMDP, from_costs
 from cmdpax.planning.dynamic_program import greedy_values
 
@@ -62,7 +62,7 @@ def gridworld(
             count("num_constraints", num_constraints, minimum=0),
             number("wall_density", wall_density, 0.0, 0.9),
             number("unsafe_density", unsafe_density, 0.0, 1.0),
-            np.random.default_rng(count("seed", seed, minimum=0)),
+            np.random.default_rng(count("seed", seed, minimum=0, maximum=2**63 - 1)),
         )
     if flag("uniform_start", uniform_start):
         cells = cells._replace(starts=~cells.walls & ~cells.goals)
@@ -94,6 +94,7 @@ def _draw(
 ) -> Layout:
     """A random map: exact numbers of walls, goals and unsafe cells in random places."""
     num_cells = shape[0] * shape[1]
+    require_fitting(num_cells, max(len(MOVES), num_kinds), len(MOVES))
     num_goals = max(1, round(num_cells / _CELLS_PER_GOAL)) if num_cells > 1 else 0
     order = np.append(generator.permutation(np.arange(1, num_cells)), 0)
     num_walls = min(round(wall_density * num_cells), num_cells - num_goals - 1)

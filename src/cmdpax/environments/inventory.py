@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from cmdpax.environments.parameters import count, number
+from cmdpax.environments.parameters import count, number, require_fitting
 from cmdpax.errors import ParameterError
 from cmdpax.model import CMDP, from_costs
 
@@ -33,6 +33,7 @@ def inventory(
     with the transition probabilities instead of the demand's, which this does not.
     """
     capacity = count("capacity", capacity)
+    require_fitting(capacity + 1, capacity + 1, capacity + 1)
     horizon = count("horizon", horizon)
     budget = number("budget", budget, minimum=0.0)
     chances = _as_distribution(demand)

@@ -5,16 +5,24 @@ from typing import Any
 
 import numpy as np
 
-from cmdpax.errors import ParameterError
+from cmdpax.errors import ParameterError, shown
+from cmdpax.limits import require_room
 
 
-def count(name: str, value: Any, minimum: int = 1) -> int:
-    """A whole number that is at least `minimum`."""
-    if isinstance(value, bool | str) or not hasattr(value, "__index__") or value < minimum:
+def count(name: str, value: Any, minimum: int = 1, maximum: int = 2**31 - 1) -> int:
+    """A whole number from `minimum` to `maximum`."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < minimum:
         raise ParameterError(
-            f"{name} is {value!r}, it must be a whole number of at least {minimum}."
+            f"{name} is {shown(value)}, it must be a whole number of at least {minimum}."
         )
+    if value > maximum:
+        raise ParameterError(f"{name} is {shown(value)}, it must be at most {maximum}.")
     return int(value)
+
+
+def require_fitting(*shape: int) -> None:
+    """Refuse sizes of which the largest array, of doubles, would not fit the memory."""
+    require_room(f"an array of shape {shape}", 8 * math.prod(shape), "choose smaller sizes")
 
 
 def number(name: str, value: Any, minimum: float = -math.inf, maximum: float = math.inf) -> float:
@@ -25,16 +33,16 @@ def number(name: str, value: Any, minimum: float = -math.inf, maximum: float = m
         result = float(value)
         if math.isfinite(result) and minimum <= result <= maximum:
             return result
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         pass
     bounds = f"{minimum:g} and {maximum:g}".replace("inf", "infinity")
-    raise ParameterError(f"{name} is {value!r}, it must be a number between {bounds}.")
+    raise ParameterError(f"{name} is {shown(value)}, it must be a number between {bounds}.")
 
 
 def flag(name: str, value: Any) -> bool:
     """True or false."""
     if not isinstance(value, bool):
-        raise ParameterError(f"{name} is {value!r}, it must be true or false.")
+        raise ParameterError(f"{name} is {shown(value)}, it must be true or false.")
     return value
 
 

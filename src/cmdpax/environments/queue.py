@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cmdpax.environments.parameters import count
+from cmdpax.environments.parameters import count, require_fitting
 from cmdpax.model import CMDP
 
 _SERVICE = np.array([0.2, 0.4, 0.6, 0.8])
@@ -26,6 +26,7 @@ def queue(capacity: int = 5, horizon: int = 20) -> CMDP:
     the empty start are ours.
     """
     last = count("capacity", capacity)
+    require_fitting(last + 1, len(_SERVICE) * len(_FLOW), last + 1)
     horizon = count("horizon", horizon)
     service, flow = (grid.ravel() for grid in np.meshgrid(_SERVICE, _FLOW, indexing="ij"))
     states = np.arange(last + 1)[:, None]

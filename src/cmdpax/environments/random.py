@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cmdpax.environments.parameters import count, number, stable
+from cmdpax.environments.parameters import count, number, require_fitting, stable
 from cmdpax.model import CMDP
 from cmdpax.planning.dynamic_program import greedy_values
 from cmdpax.planning.solution import slater_gap
@@ -23,7 +23,7 @@ def random(
     r ~ U[0, 1]; every row of p is uniform, normalised; u = clip((1 - r) + noise·N(0, 1), 0, 1);
     start in state 0. Each threshold lies uniformly between 10 % and 90 % of the way from V_u of
     the reward-optimal policy to max_π V_u, so that it binds. With several constraints they are
-    then scaled down together by 0.95 until the Slater gap is at least 0.05.
+    then scaled down together by 0.95 until the Slater gap is at least 0.05 (0 where it never is).
 
     The draws come from `numpy.random.default_rng(seed)` in the order r, p, noise, thresholds.
     Seed 123 with the default sizes is the CMDP of the experiments.
@@ -31,7 +31,7 @@ def random(
     Source: Müller et al. (2024), experiment details (which write c for u, and leave the law of the
     threshold open).
     """
-    seed = count("seed", seed, minimum=0)
+    seed = count("seed", seed, minimum=0, maximum=2**63 - 1)
     noise = number("noise", noise, minimum=0.0)
     num_constraints = count("num_constraints", num_constraints, minimum=0)
     sizes = (
@@ -39,6 +39,7 @@ def random(
         count("num_states", num_states),
         count("num_actions", num_actions),
     )
+    require_fitting(*sizes, max(sizes[1], num_constraints))
     generator = np.random.default_rng(seed)
     rewards = generator.random(sizes)
     transitions = generator.random((*sizes, num_states))
@@ -62,9 +63,15 @@ def random(
 
 
 def _with_slack(cmdp: CMDP) -> CMDP:
-    """Scale the thresholds down until the Slater gap suffices."""
-    while True:
-        found = slater_gap(cmdp)
-        if found is None or found.gap >= _LEAST_SLATER_GAP:
-            return cmdp
+    """Scale the thresholds down until the Slater gap suffices; to 0 where it never does."""
+    easiest = cmdp.replace(thresholds=np.zeros(cmdp.num_constraints))
+    if not _has_slack(easiest):
+        return easiest
+    while not _has_slack(cmdp):
         cmdp = cmdp.replace(thresholds=stable(0.95 * cmdp.thresholds))
+    return cmdp
+
+
+def _has_slack(cmdp: CMDP) -> bool:
+    found = slater_gap(cmdp)
+    return found is None or found.gap >= _LEAST_SLATER_GAP

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cmdpax.environments.parameters import count, flag, number
+from cmdpax.environments.parameters import count, flag, number, require_fitting
 from cmdpax.model import CMDP, from_costs
 
 
@@ -23,6 +23,7 @@ def ring(
     (the variant with raw rewards starts uniformly).
     """
     num_states = count("num_states", num_states)
+    require_fitting(num_states, 2, num_states)
     horizon = count("horizon", horizon)
     budget = number("budget", budget, minimum=0.0)
     states = np.arange(num_states)

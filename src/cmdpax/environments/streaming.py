@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cmdpax.environments.parameters import count, number
+from cmdpax.environments.parameters import count, number, require_fitting
 from cmdpax.model import CMDP, from_costs
 
 
@@ -25,6 +25,7 @@ def streaming(
     Source: the media streaming example of DOPE (Bura et al., 2022).
     """
     last = count("buffer", buffer)
+    require_fitting(last + 1, 2, last + 1)
     horizon = count("horizon", horizon)
     playout = number("playout", playout, 0.0, 1.0)
     transitions = np.zeros((1, last + 1, 2, last + 1))

@@ -19,7 +19,7 @@ from cmdpax.experiments.runs import (
     make_runs,
 )
 from cmdpax.experiments.specification import Specification, read_specification
-from cmdpax.experiments.sweeping import stored_manifest
+from cmdpax.experiments.sweeping import known_of
 
 _COMPRESSED = 0.65  # Parquet's share of the plain bytes, measured
 
@@ -82,11 +82,9 @@ def estimate(
     if cluster is not None:
         prepare(cluster)
     wanted = read_specification(specification)
+    done = set() if out is None else _done(Folder(out), wanted)
     models = make_models(wanted)
     runs = make_runs(wanted, models)
-    done: set[str] = set()
-    if out is not None and stored_manifest(Folder(out), wanted) is not None:
-        done = {run for part in Folder(out).parts().values() for run in part}
     missing = [run for run in runs if run.identity not in done]
     here = Estimate(
         runs=len(missing),
@@ -104,6 +102,13 @@ def estimate(
     return here._replace(
         batches=len(batches), seconds=seconds + compilation, compile_seconds=compilation
     )
+
+
+def _done(folder: Folder, wanted: Specification) -> set[str]:
+    """The runs that a folder has; one that `sweep` would refuse is refused here."""
+    folder.claim.require()
+    known_of(folder, wanted)
+    return {run for part in folder.parts().values() for run in part}
 
 
 def _on_cluster(

@@ -1,6 +1,8 @@
 """Batches become tables: here, one after the other; a cluster does the same elsewhere."""
 
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -9,9 +11,11 @@ import numpy as np
 from cmdpax.arguments import as_factory
 from cmdpax.batch import Collected, Task
 from cmdpax.engine import run_batch
+from cmdpax.errors import CmdpaxError
 from cmdpax.experiments.measures import accounts_of, curve_rows, final_rows
 from cmdpax.experiments.runs import Batch, Model, episodes_in_memory, make_batches
 from cmdpax.experiments.specification import Specification
+from cmdpax.learners.contract import FLAWS, flawed_runs
 from cmdpax.manifest import device, versions
 from cmdpax.simulation import Design, Entries
 
@@ -36,11 +40,31 @@ def made_here() -> dict[str, Any]:
 
 
 class Failed(NamedTuple):
-    """A batch that could not be run, after all attempts."""
+    """Runs that cannot be accounted for, or a batch that could not be run after all attempts."""
 
     batch: Batch
     error: str
     attempts: int
+
+
+class Ran(NamedTuple):
+    """What came of a batch.
+
+    Attributes:
+        batch: the runs that can be accounted for; there may be none.
+        tables: their `final` and `curves`, as frames.
+        failed: the other runs, those with the same flaw together.
+    """
+
+    batch: Batch
+    tables: dict[str, Any]
+    failed: Sequence[Failed]
+
+    def outcomes(self, made: dict[str, Any]) -> Iterator[Finished | Failed]:
+        """What is finished, if anything, and what failed."""
+        if self.batch.runs:
+            yield Finished(self.batch, self.tables, made)
+        yield from self.failed
 
 
 class Work(NamedTuple):
@@ -55,37 +79,73 @@ Tell = Callable[[Batch, int], None]
 """Called with a batch that is running and the episodes of each of its runs so far."""
 
 
-def run_here(work: Work, batches: Sequence[Batch], tell: Tell) -> Iterator[Finished]:
-    """Batch after batch, on all cores or accelerators of this machine."""
+def run_here(work: Work, batches: Sequence[Batch], tell: Tell) -> Iterator[Finished | Failed]:
+    """Batch after batch, on all cores or accelerators of this machine.
+
+    A batch that raises does not end the others; what `tell` raises does.
+    """
     for batch in batches:
+        not_ours: list[Exception] = []
 
-        def report(episodes: int, _: int, batch: Batch = batch) -> None:
-            tell(batch, episodes)
+        def report(
+            episodes: int, _: int, batch: Batch = batch, not_ours: list[Exception] = not_ours
+        ) -> None:
+            try:
+                tell(batch, episodes)
+            except Exception as error:
+                not_ours.append(error)
+                raise
 
-        yield Finished(batch, run_one(work, batch, report), made_here())
+        try:
+            ran = run_one(work, batch, report)
+        except Exception as error:
+            if error in not_ours:
+                raise
+            yield Failed(batch, in_one_line(error), 1)
+        else:
+            yield from ran.outcomes(made_here())
 
 
-def run_in_parts(work: Work, batch: Batch) -> dict[str, Any]:
-    """Run a batch of any size, as much of it at once as this machine takes: its tables."""
+def in_one_line(error: Exception) -> str:
+    """What was raised, without a traceback; errors of cmdpax are sentences already.
+
+    JAX puts whole tracebacks into a message: its first line, and what was raised at last.
+    """
+    text = str(error).replace("Traceback (most recent call last):", "")
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    message = " … ".join([*lines[:1], *lines[1:][-1:]])
+    if isinstance(error, CmdpaxError):
+        return message
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {message} ({Path(last.filename).name}:{last.lineno})"
+
+
+def run_in_parts(work: Work, batch: Batch) -> Ran:
+    """Run a batch of any size, as much of it at once as this machine takes."""
     import polars
 
     parts = make_batches(batch.runs, work.models, work.wanted)
     found = [run_one(work, part) for part in parts]
-    tables = {name: polars.concat([part[name] for part in found]) for name in found[0]}
+    tables = {
+        name: polars.concat([part.tables[name] for part in found]) for name in found[0].tables
+    }
+    failed = [one for part in found for one in part.failed]
+    done = [run for part in found for run in part.batch.runs]
     places = {run.identity: place for place, run in enumerate(batch.runs)}
-    came = np.array([places[run.identity] for part in parts for run in part.runs])
+    came = np.array([places[run.identity] for run in done], int)
     if (np.diff(came) > 0).all():
-        return tables
+        return Ran(Batch(batch.algorithm, done), tables, failed)
     for name, table in tables.items():  # in the order of the batch
         rows = np.repeat(came, len(table) // len(came))
         tables[name] = table[np.argsort(rows, kind="stable")]
-    return tables
+    ordered = [batch.runs[place] for place in np.sort(came)]
+    return Ran(Batch(batch.algorithm, ordered), tables, failed)
 
 
 def run_one(
     work: Work, batch: Batch, report: Callable[[int, int], None] = lambda done, total: None
-) -> dict[str, Any]:
-    """Run a batch at once: its tables. Pure, so that it may run anywhere."""
+) -> Ran:
+    """Run a batch at once. Pure, so that it may run anywhere."""
     wanted, models, optima = work.wanted, work.models, work.optima
     fingerprints = [run.fingerprint for run in batch.runs]
     stacked = len(set(fingerprints)) > 1
@@ -108,7 +168,29 @@ def run_one(
     )
     with jax.enable_x64(wanted.precision == "double"):
         collected = run_batch(task, [run.configuration for run in batch.runs], None, report)
-    return _tables(work, batch, collected)
+    return _ran(batch, _tables(work, batch, collected), collected.flaws)
+
+
+def _ran(batch: Batch, tables: dict[str, Any], flaws: np.ndarray) -> Ran:
+    """Without the runs whose learner returned what cannot be accounted for."""
+    import polars
+
+    found = flawed_runs(flaws)
+    if not found:
+        return Ran(batch, tables, [])
+    failed = []
+    for flaw, (what, fix) in enumerate(FLAWS):
+        if some := [one for one in found if one.flaw == flaw]:
+            first = min(some, key=lambda one: one.episode)
+            seed = batch.runs[first.place].configuration.seed
+            error = f"{what}, first in episode {first.episode} (seed {seed}); {fix}."
+            runs = [batch.runs[one.place] for one in some]
+            failed.append(Failed(Batch(batch.algorithm, runs), error, 1))
+    unsound = {batch.runs[one.place].identity for one in found}
+    done = [run for run in batch.runs if run.identity not in unsound]
+    others = ~polars.col("run").is_in(list(unsound))
+    kept = {name: table.filter(others) for name, table in tables.items()}
+    return Ran(Batch(batch.algorithm, done), kept, failed)
 
 
 def _tables(work: Work, batch: Batch, collected: Collected) -> dict[str, Any]:
@@ -141,6 +223,7 @@ def table_schemas(work: Work, batch: Batch) -> dict[str, Any]:
         np.zeros((1, len(work.wanted.unsafe_at))),
         np.zeros((1, count)),
         np.zeros(0),
+        np.zeros((1, len(FLAWS)), int),
     )
     tables = _tables(work, one, nothing)
     return {name: table.schema for name, table in tables.items()}

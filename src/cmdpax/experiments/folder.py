@@ -1,5 +1,6 @@
 """A folder of results: parts that are there whole or not at all, and one writer at a time.
 
+    .lock                     says that the folder is a sweep's, and is locked by its only writer
     manifest.json             the specification, the CMDPs and their optima, versions, device
     cmdps/FINGERPRINT.npz     the CMDPs' arrays
     final/BATCH.parquet       a row per run
@@ -7,36 +8,68 @@
     parts/BATCH.json          written last: the batch's runs, and the checksums of its two files
 
 A batch counts from the moment its entry in `parts` is there. A process may be killed at any other
-moment: what it left is swept away by the next one.
+moment: what it left is swept away by the next one. Nothing else is ever removed or replaced, and
+links are not followed out of the folder.
 """
 
 import contextlib
-import hashlib
 import io
-import json
 import os
-from collections.abc import Iterator
+import re
+import stat
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cmdpax.errors import FileError
-from cmdpax.experiments.runs import batch_name
-from cmdpax.files import load, save, write_bytes, write_text
+from cmdpax.errors import FileError, ModelError
+from cmdpax.experiments.ownership import Claim, listed
+from cmdpax.experiments.records import (
+    NewerFormatError,
+    all_settings,
+    checksum,
+    file_checksum,
+    read_entry,
+    read_manifest,
+    require_agreement,
+    sealed_text,
+)
+from cmdpax.files import load, save
 from cmdpax.model import CMDP
+from cmdpax.storage.paths import DamagedError, exists, reason, status
+from cmdpax.storage.texts import read_bytes
+from cmdpax.storage.writing import (
+    remove_all_left_behind,
+    remove_left_behind,
+    write_bytes,
+    write_text,
+)
 
 if TYPE_CHECKING:
     import polars
 
 TABLES = ("final", "curves")
 _FOLDERS = ("cmdps", *TABLES, "parts")
-_LOCK = ".lock"
+_MANIFEST = "manifest.json"
+_TABLE = re.compile(r"([0-9a-f]{16})\.parquet")
+_ENTRY = re.compile(r"([0-9a-f]{16})\.json")
 
 
-_MANIFEST = {"specification": dict, "cmdps": dict, "format": int}
+class Known(NamedTuple):
+    """What a folder says about all of its runs.
 
+    Attributes:
+        manifest: if it is there whole.
+        is_damaged: whether it is there, and not what was written.
+        settings: what all runs share; None if the folder says nothing about it.
+        cmdps: the CMDPs by fingerprint, as sealed files describe them: nothing else is believed.
+        runs: those of all batches, damaged tables or not.
+    """
 
-class DamagedError(FileError):
-    """A file is not what was written."""
+    manifest: dict[str, Any] | None
+    is_damaged: bool
+    settings: dict[str, Any] | None
+    cmdps: dict[str, Any]
+    runs: set[str]
 
 
 class Folder:
@@ -45,79 +78,77 @@ class Folder:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """Nothing is touched before `locked`."""
         self.path = Path(path)
+        try:
+            str(self.path).encode()
+        except UnicodeEncodeError:
+            raise FileError(f"the path {str(path)!r} is not Unicode; rename the folder.") from None
 
     @property
     def manifest_path(self) -> Path:
         """Where the manifest is."""
-        return self.path / "manifest.json"
+        return self.path / _MANIFEST
 
     def table_path(self, table: str, batch: str) -> Path:
         """Where a batch's rows of `final` or `curves` are."""
         return self.path / table / f"{batch}.parquet"
 
+    def entry_path(self, batch: str) -> Path:
+        """Where it is said that a batch is there."""
+        return self.path / "parts" / f"{batch}.json"
+
     def cmdp_path(self, fingerprint: str) -> Path:
         """Where a CMDP's arrays are."""
         return self.path / "cmdps" / f"{fingerprint[:16]}.npz"
+
+    @property
+    def claim(self) -> Claim:
+        """What tells the folder from that of somebody else."""
+        return Claim(self.path, "sweep", _FOLDERS, (_MANIFEST,), self._is_earlier)
+
+    def _is_earlier(self) -> bool:
+        """Earlier versions did not sign; they wrote sealed batches, and a manifest first."""
+        known = self.known()
+        return known.manifest is not None or bool(known.runs)
 
     # ------------------------------------------------------------------------------------ writing
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Be the only writer. The operating system frees the lock of a process that is killed."""
-        self._create()
-        try:
-            file = (self.path / _LOCK).open("ab")
-        except OSError as error:
-            raise FileError(f"cannot write to {self.path}: {error.strerror or error}.") from None
-        with file:
-            try:
-                _lock(file)
-            except OSError:
-                raise FileError(
-                    f"{self.path} is being written by another process; wait for it, or use "
-                    "another folder."
-                ) from None
+        with self.claim.held():
             self._sweep_away()
             yield
 
-    def _create(self) -> None:
-        if self.path.is_dir() and not self.manifest_path.exists():
-            known = {*_FOLDERS, _LOCK}
-            others = [entry.name for entry in self.path.iterdir() if not _ours(entry.name, known)]
-            if others:
-                raise FileError(
-                    f"{self.path} holds other files such as {sorted(others)[0]}; use a new folder."
-                )
-        try:
-            for name in _FOLDERS:
-                (self.path / name).mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise FileError(f"cannot write to {self.path}: {error.strerror or error}.") from None
-
     def _sweep_away(self) -> None:
         """Remove what a killed process left: files that were being written, tables of no part."""
-        for folder in (self.path, *(self.path / name for name in _FOLDERS)):
-            for ending in ("json", "npz", "parquet"):
-                for leftover in folder.glob(f".*.{ending}.*"):
-                    leftover.unlink(missing_ok=True)
+        remove_left_behind(self.manifest_path)
+        for name in _FOLDERS:
+            remove_all_left_behind(self.path / name)
+        batches = self._batches()
         for table in TABLES:
-            for file in (self.path / table).glob("*.parquet"):
-                if not (self.path / "parts" / f"{file.stem}.json").exists():
-                    file.unlink(missing_ok=True)
+            for name in listed(self.path / table):
+                match = _TABLE.fullmatch(name)
+                if match and match[1] not in batches:
+                    _remove(self.path / table / name)
 
     def write_manifest(self, content: dict[str, Any]) -> None:
         """Replace the manifest."""
-        text = json.dumps(content, indent=1, allow_nan=False) + "\n"
-        write_text(self.manifest_path, text)
+        write_text(self.manifest_path, sealed_text(content, indent=1), follow_links=False)
+
+    def has_cmdp(self, fingerprint: str) -> bool:
+        """Whether a CMDP's arrays are there whole."""
+        try:
+            return load(self.cmdp_path(fingerprint)).fingerprint == fingerprint
+        except (FileError, ModelError):
+            return False
 
     def write_cmdp(self, cmdp: CMDP) -> bool:
         """Keep a CMDP's arrays, if they are not there whole; whether they were written."""
-        try:
-            if load(self.cmdp_path(cmdp.fingerprint)).fingerprint == cmdp.fingerprint:
-                return False
-        except (FileError, ValueError):
-            pass
-        save(cmdp, self.cmdp_path(cmdp.fingerprint))
+        if self.has_cmdp(cmdp.fingerprint):
+            return False
+        path = self.cmdp_path(cmdp.fingerprint)
+        _remove(path)  # a link: its target is not ours to replace
+        save(cmdp, path)
         return True
 
     def write_part(
@@ -130,74 +161,106 @@ class Folder:
         """
         files = {name: as_parquet(frame) for name, frame in tables.items()}
         for name, content in files.items():
-            write_bytes(self.table_path(name, batch), content)
+            write_bytes(self.table_path(name, batch), content, follow_links=False)
         entry = {
             "runs": tables["final"]["run"].to_list(),
             "checksums": {name: checksum(content) for name, content in files.items()},
             **context,
         }
-        text = json.dumps(entry | {"seal": _seal(entry)}) + "\n"
-        write_text(self.path / "parts" / f"{batch}.json", text)
+        write_text(self.entry_path(batch), sealed_text(entry), follow_links=False)
 
     # ------------------------------------------------------------------------------------ reading
 
     def read_manifest(self) -> dict[str, Any]:
         """The manifest, or an error that says what is wrong."""
-        if not self.manifest_path.exists():
+        found = self._manifest(self.entries().values())
+        if found is None:
             raise FileError(f"{self.path} holds no results: {self.manifest_path} does not exist.")
-        try:
-            content = json.loads(_read(self.manifest_path))
-            if not isinstance(content, dict) or not all(
-                isinstance(content.get(name), kind) for name, kind in _MANIFEST.items()
-            ):
-                raise ValueError("not a manifest of a sweep")
-            return content
-        except ValueError as error:
-            raise DamagedError(
-                f"{self.manifest_path} is damaged ({error}); run the sweep again to write it anew."
-            ) from None
+        return found[0]
 
-    def contexts(self) -> list[dict[str, Any]]:
-        """What `write_part` was told of every whole batch."""
-        paths = sorted((self.path / "parts").glob("*.json"))
-        whole = [path for path in paths if self._check_part(path)[1] is None]
-        return [json.loads(_read(path)) for path in whole]
+    def known(self) -> Known:
+        """What the folder says about all of its runs, even if its manifest is lost or damaged."""
+        entries = list(self.entries().values())
+        runs = {run for entry in entries for run in entry["runs"]}
+        cmdps = {fp: described for entry in entries for fp, described in entry["cmdps"].items()}
+        is_damaged = False
+        try:
+            found = self._manifest(entries)
+        except DamagedError:
+            found, is_damaged = None, True
+        if found is None:
+            settings = all_settings(entries[0]["shared"]) if entries else None
+            return Known(None, is_damaged, settings, cmdps, runs)
+        manifest, is_sealed = found
+        settings = all_settings(manifest["specification"])
+        return Known(manifest, False, settings, manifest["cmdps"] if is_sealed else cmdps, runs)
+
+    def _manifest(self, entries: Iterable[dict[str, Any]]) -> tuple[dict[str, Any], bool] | None:
+        """The manifest and whether it is sealed, if it is there; it must agree with the batches."""
+        path = self.manifest_path
+        if not exists(path):
+            return None
+        try:
+            found = read_manifest(read_bytes(path))
+            require_agreement(found[0], entries)
+        except NewerFormatError as error:
+            raise FileError(
+                f"{self.path} was written by a newer cmdpax ({error}); upgrade."
+            ) from None
+        except ValueError as error:
+            why = " ".join(str(error).split())
+            raise DamagedError(
+                f"{path} is damaged ({why}); run the sweep again to write it anew."
+            ) from None
+        return found
+
+    def entries(self) -> dict[str, dict[str, Any]]:
+        """What `write_part` wrote about every batch whose entry is undamaged."""
+        found = {}
+        for batch in self._batches():
+            with contextlib.suppress(ValueError):
+                found[batch] = read_entry(read_bytes(self.entry_path(batch)), batch)
+        return found
 
     def parts(self) -> dict[str, list[str]]:
         """The runs of every whole batch; raises at the first damaged file."""
         found = {}
-        for path in sorted((self.path / "parts").glob("*.json")):
-            runs, damaged = self._check_part(path)
+        for batch in self._batches():
+            runs, damaged = self._check_part(batch)
             if damaged is not None:
                 raise FileError(f"{damaged} is damaged; run the sweep again to recompute it.")
-            found[path.stem] = runs
+            found[batch] = runs
         return found
 
     def drop_damaged(self) -> list[Path]:
         """Forget batches with a damaged or missing file; returns those files."""
         dropped = []
-        for path in sorted((self.path / "parts").glob("*.json")):
-            _, damaged = self._check_part(path)
+        for batch in self._batches():
+            _, damaged = self._check_part(batch)
             if damaged is not None:
                 dropped.append(damaged)
-                for file in (path, *(self.table_path(name, path.stem) for name in TABLES)):
-                    file.unlink(missing_ok=True)
+                tables = [self.table_path(name, batch) for name in TABLES]
+                for file in (self.entry_path(batch), *tables):
+                    _remove(file)
         return dropped
 
-    def _check_part(self, path: Path) -> tuple[list[str], Path | None]:
+    def _batches(self) -> list[str]:
+        """The names of all entries; a file of another name is not ours."""
+        matches = (_ENTRY.fullmatch(name) for name in listed(self.path / "parts"))
+        return [match[1] for match in matches if match]
+
+    def _check_part(self, batch: str) -> tuple[list[str], Path | None]:
         """The runs of a batch, and the first of its files that is not what was written."""
+        path = self.entry_path(batch)
         try:
-            entry = json.loads(_read(path))
-            runs, checksums = list(entry["runs"]), dict(entry["checksums"])
-        except (ValueError, TypeError, KeyError):
-            return [], path
-        if entry.pop("seal", None) != _seal(entry) or batch_name(runs) != path.stem:
+            entry = read_entry(read_bytes(path), batch)
+        except ValueError:
             return [], path
         for name in TABLES:
-            file = self.table_path(name, path.stem)
-            if not file.exists() or checksum(_read(file)) != checksums.get(name):
-                return runs, file
-        return runs, None
+            file = self.table_path(name, batch)
+            if not exists(file) or file_checksum(file) != entry["checksums"].get(name):
+                return entry["runs"], file
+        return entry["runs"], None
 
 
 def as_parquet(frame: "polars.DataFrame") -> bytes:
@@ -207,35 +270,12 @@ def as_parquet(frame: "polars.DataFrame") -> bytes:
     return content.getvalue()
 
 
-def _ours(name: str, known: set[str]) -> bool:
-    return name in known or name.startswith(".manifest.json.")
-
-
-def checksum(content: bytes) -> str:
-    """Of a file's content."""
-    return hashlib.sha256(content).hexdigest()
-
-
-def _seal(entry: dict[str, Any]) -> str:
-    """The checksum of an entry's own content."""
-    return checksum(json.dumps(entry, sort_keys=True).encode())
-
-
-def _read(path: Path) -> bytes:
-    """A file that cannot be read is not a damaged one."""
+def _remove(path: Path) -> None:
+    """Remove a file; of a link, the link alone."""
+    found = status(path, follow_links=False)
+    if found is None or stat.S_ISDIR(found.st_mode):
+        return
     try:
-        return path.read_bytes()
+        path.unlink(missing_ok=True)
     except OSError as error:
-        raise FileError(f"{path} cannot be read: {error.strerror or error}.") from None
-
-
-def _lock(file: BinaryIO) -> None:
-    """An exclusive lock that ends with the process; OSError where another one has it."""
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        import msvcrt
-
-        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
-    else:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        raise FileError(f"cannot remove {path}: {reason(error)}.") from None

@@ -14,6 +14,16 @@ if TYPE_CHECKING:
     import polars
 
 
+MAY_BE_NAN = (
+    "growth_objective",
+    "growth_constraints",
+    "violation_std",
+    "suboptimality_std",
+    "sign_changes",
+)
+"""Measures in `final` that a sound run may lack; every other number in it is finite."""
+
+
 class Accounts(NamedTuple):
     """The accounts of R runs at T episodes, as NumPy arrays."""
 
@@ -114,7 +124,8 @@ def oscillation(accounts: Accounts) -> dict[str, np.ndarray]:
     if count != last - last // 2 or count < 2:
         nothing = np.full(len(violation), np.nan)
         return {"violation_std": nothing, "suboptimality_std": nothing, "sign_changes": nothing}
-    changes = (np.diff(violation > 0, axis=1)).sum(axis=1)
+    changes = np.diff(violation > 0, axis=1).sum(axis=1)
+    changes = np.where(np.isfinite(violation).all(axis=1), changes, np.nan)
     return {
         "violation_std": violation.std(axis=1),
         "suboptimality_std": suboptimality.std(axis=1),

@@ -1,17 +1,24 @@
 """`results`: a folder of a sweep, opened again."""
 
+import dataclasses
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cmdpax.arguments import Algorithm
 from cmdpax.errors import FileError, ParameterError, nearest_name
 from cmdpax.experiments.folder import Folder
+from cmdpax.experiments.records import all_settings
+from cmdpax.experiments.specification import SHARED
+from cmdpax.experiments.tables import read_final, scan_curves
 from cmdpax.files import load
 from cmdpax.history import History
 from cmdpax.learning import repeat
 from cmdpax.model import CMDP
+from cmdpax.options import Options
 from cmdpax.schedules import Schedule
 
 if TYPE_CHECKING:
@@ -27,8 +34,6 @@ _ORDER = (
     "cmdp_name",
     "seed",
 )
-LATER = ("strong_by_constraint", "weak_by_constraint")
-"""Columns of `curves` that folders of the first versions do not have."""
 SUMS = {
     "strong": ("strong_objective", "strong_constraints"),
     "weak": ("weak_objective", "weak_constraints"),
@@ -80,12 +85,9 @@ class Results:
         self._folder = Folder(path)
         self.manifest: dict[str, Any] = self._folder.read_manifest()
         self._batches = list(self._folder.parts())
-        frames = [
-            polars.read_parquet(self._folder.table_path("final", b), glob=False)
-            for b in self._batches
-        ]
+        paths = [self._folder.table_path("final", batch) for batch in self._batches]
         self.final: polars.DataFrame = (
-            polars.concat(frames).sort(*_ORDER) if frames else polars.DataFrame({"run": []})
+            read_final(paths).sort(*_ORDER) if paths else polars.DataFrame({"run": []})
         )
 
     def __repr__(self) -> str:
@@ -104,17 +106,9 @@ class Results:
 
         if not self._batches:
             return polars.LazyFrame({"run": []})
-        paths: dict[bool, list[Path]] = {}
-        for batch in self._batches:
-            path = self._folder.table_path("curves", batch)
-            schema = polars.scan_parquet(path, glob=False).collect_schema()
-            paths.setdefault(set(LATER) <= set(schema), []).append(path)
-        absent = polars.lit(None, dtype=polars.List(polars.Float64))
-        scans = {whole: polars.scan_parquet(some, glob=False) for whole, some in paths.items()}
-        if False in scans:
-            scans[False] = scans[False].with_columns(**dict.fromkeys(LATER, absent))
+        curves = scan_curves([self._folder.table_path("curves", one) for one in self._batches])
         who = self.final.lazy().select("run", "cmdp", "algorithm", "configuration", "seed")
-        return polars.concat(scans.values()).join(who, on="run", how="left", maintain_order="left")
+        return curves.join(who, on="run", how="left", maintain_order="left")
 
     @cached_property
     def cmdps(self) -> Mapping[str, CMDP]:
@@ -130,7 +124,8 @@ class Results:
 
         Returns:
             A row per algorithm: its configuration and hyperparameters, and `score`, the mean over
-            runs and CMDPs.
+            runs and CMDPs. A configuration with a run whose accounts are not numbers scores
+            infinity: it is only chosen where every other one does too.
         """
         import polars
 
@@ -144,11 +139,16 @@ class Results:
             polars.col("score").mean(),
             polars.len().alias("runs"),
         )
-        ordered = means.sort("score", "configuration")
+        worst = polars.col("score").is_infinite()
+        ordered = means.sort(worst, "score", "configuration")
         return ordered.unique("algorithm", keep="first").sort("algorithm")
 
     def scored(self, by: str = "strong") -> "polars.DataFrame":
-        """`final` with a measure, or the sum of two regrets, as the column `score`."""
+        """`final` with a measure, or the sum of two regrets, as the column `score`.
+
+        Folders may hold runs whose accounts are not numbers, of versions that let them pass: these
+        score infinity in every measure.
+        """
         import polars
 
         if self.final.is_empty():
@@ -158,21 +158,31 @@ class Results:
             raise ParameterError(
                 f"there is no measure {by!r}; {nearest_name(by, [*SUMS, *measures])}."
             )
-        return self.final.with_columns(score=polars.sum_horizontal(*SUMS.get(by, (by,))))
+        score = polars.sum_horizontal(*SUMS.get(by, (by,)))
+        accounts = polars.col(*SUMS["strong"], *SUMS["weak"])
+        sound = polars.all_horizontal(accounts.is_finite())
+        return self.final.with_columns(score=polars.when(sound).then(score).otherwise(math.inf))
 
-    def repeat(self, run: str) -> History:
-        """Make one run again, with the accounts of every recorded episode, its policy and all."""
+    def repeat(self, run: str, algorithm: Algorithm | None = None) -> History:
+        """Make one run again, with the accounts of every recorded episode, its policy and all.
+
+        Args:
+            run: its identity, from the column `run`.
+            algorithm: the factory or its address, where it is your own: a folder is never a reason
+                to import anything.
+        """
         import polars
 
         row = self.final.filter(polars.col("run") == run)
         if row.is_empty():
             raise ParameterError(f"there is no run {run!r} in {self.path}.")
-        return repeat(self.cmdps[row["cmdp"][0]], self._manifest_of(row.row(0, named=True)))
+        manifest = self._manifest_of(row.row(0, named=True))
+        return repeat(self.cmdps[manifest["cmdp"]], manifest, algorithm=algorithm)
 
     def _manifest_of(self, row: dict[str, Any]) -> dict[str, Any]:
-        """A run's row as a manifest of `learn`."""
-        specification = self.manifest["specification"]
-
+        """A run's row as a manifest of `learn`, which keeps other episodes than the sweep."""
+        settings = all_settings(self.manifest["specification"])
+        options = {field.name: field.default for field in dataclasses.fields(Options)}
         optimism = {
             name.removeprefix("optimism_"): value
             for name, value in row.items()
@@ -181,9 +191,8 @@ class Results:
         return {
             "cmdp": row["cmdp"],
             "algorithm": row["algorithm"],
-            "num_episodes": row["num_episodes"],
-            **{name: specification[name] for name in ("observations", "precision", "unsafe_at")},
-            **{"record": None, "potential": False, "log": False},
+            **options,
+            **{name: settings[name] for name in SHARED if name != "record"},
             "runs": [
                 {
                     "seed": row["seed"],

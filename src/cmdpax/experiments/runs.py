@@ -4,7 +4,7 @@ import hashlib
 import itertools
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -12,13 +12,14 @@ import jax
 import numpy as np
 
 from cmdpax import environments
-from cmdpax.arguments import as_regularization, as_seeds, episodes_to_record
+from cmdpax.arguments import RUN_BYTES, as_regularization, as_seeds, episodes_to_record
 from cmdpax.batch import Configuration, model_bytes
 from cmdpax.errors import CmdpaxError, ParameterError
 from cmdpax.experiments.specification import Grids, Specification, to_optimism, to_schedule
 from cmdpax.files import load
 from cmdpax.hyperparameters import hyperparameters
 from cmdpax.learners.base import Hyperparameters
+from cmdpax.limits import require_room
 from cmdpax.manifest import describe
 from cmdpax.model import CMDP
 from cmdpax.optimism import Optimism
@@ -66,12 +67,19 @@ def make_models(specification: Specification) -> dict[str, Model]:
     return found
 
 
+def _require_few(what: str, *lengths: int) -> None:
+    """Count what a grid makes before it is made."""
+    count = math.prod(lengths)
+    require_room(f"the list of {count:,} {what}", count * RUN_BYTES, "make the grid smaller")
+
+
 def combinations(parameters: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """One value of every parameter; a list is a grid."""
     grid = {
         name: value if isinstance(value, list | tuple) else [value]
         for name, value in parameters.items()
     }
+    _require_few("CMDPs", *map(len, grid.values()))
     for values in itertools.product(*grid.values()):
         yield dict(zip(grid, values, strict=True))
 
@@ -93,22 +101,28 @@ def _models(
 # -------------------------------------------------------------------------------------------- runs
 
 
-def make_runs(specification: Specification, models: Iterable[str]) -> list[Run]:
+def make_runs(specification: Specification, models: Collection[str]) -> list[Run]:
     """All runs: algorithms × configurations × CMDPs × seeds, each once."""
     found: dict[str, Run] = {}
+    seeds = as_seeds(specification.seeds)
     for index, grids in enumerate(specification.algorithms):
         try:
+            _require_few("runs", _num_configurations(grids), len(models), len(seeds))
             chosen = list(_configurations(specification, grids))
         except CmdpaxError as error:
             raise ParameterError(f"algorithms[{index}]: {error}") from None
         for fingerprint in models:
-            for (picked, optimism), seed in itertools.product(
-                chosen, as_seeds(specification.seeds)
-            ):
+            for (picked, optimism), seed in itertools.product(chosen, seeds):
                 configuration = Configuration(seed, picked, optimism)
                 run = _run(specification, fingerprint, grids.name, configuration)
                 found.setdefault(run.identity, run)
     return list(found.values())
+
+
+def _num_configurations(grids: Grids) -> int:
+    """How many combinations of hyperparameters there are."""
+    given = (grids.step_size, grids.regularization, grids.max_multiplier, grids.margin)
+    return math.prod(len(values or (None,)) for values in (*given, grids.optimism))
 
 
 def _configurations(

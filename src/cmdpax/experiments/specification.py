@@ -14,7 +14,7 @@ regularization = [0.01, 0.02]
 """
 
 import os
-import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -27,19 +27,27 @@ from pydantic import (
     FiniteFloat,
     StrictBool,
     ValidationError,
+    ValidationInfo,
     model_validator,
 )
 
-from cmdpax.arguments import as_levels, as_optimism, as_seeds, episodes_to_record
+from cmdpax.arguments import address_of, as_levels, as_optimism, as_seeds, episodes_to_record
 from cmdpax.environments import describe
-from cmdpax.errors import CmdpaxError, FileError, ParameterError, nearest_name
+from cmdpax.errors import CmdpaxError, FileError, ParameterError, nearest_name, shown
 from cmdpax.hyperparameters import require_count
-from cmdpax.learners import factory_of
+from cmdpax.learners import factory_of, require_name
+from cmdpax.limits import require_room
 from cmdpax.optimism import Optimism
-from cmdpax.options import UNSAFE_AT
+from cmdpax.options import UNSAFE_AT, Options
 from cmdpax.schedules import Schedule, as_schedule, parse_schedule
+from cmdpax.storage.texts import read_toml
 
 DEFAULT_RECORDED = 1000
+_DEEPEST = 20
+_LARGEST = 2**63
+_EPISODE_BYTES = 256  # of a recorded episode, while a run is made
+_VALUE_BYTES = 64
+_IMPORTING = {"importing": True}
 
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:
@@ -47,17 +55,51 @@ def _as_tuple(value: Any) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, list | tuple) else (value,)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, place: str = "", depth: int = 0) -> Any:
     """As a file could say it: a `Schedule` or `Optimism` is a table, an array or range a list."""
-    if isinstance(value, np.generic):
-        return value.item()
+    if depth > _DEEPEST:
+        raise ParameterError(f"{place[:40]}… is nested too deeply.")
+    if isinstance(value, BaseModel):
+        return value
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
     if isinstance(value, Schedule | Optimism):
-        return _plain(value._asdict())
+        value = value._asdict()
     if isinstance(value, dict):
-        return {key: _plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple | range | np.ndarray):
-        return [_plain(entry) for entry in value]
-    return value
+        return {
+            _key(key, place): _plain(entry, f"{place}.{key}" if place else str(key), depth + 1)
+            for key, entry in value.items()
+        }
+    if isinstance(value, list | tuple | range):
+        require_room(f"{place}, a list of {len(value):,} values,", len(value) * _VALUE_BYTES)
+        return [_plain(entry, f"{place}[{i}]", depth + 1) for i, entry in enumerate(value)]
+    return _scalar(value, place)
+
+
+def _key(key: Any, place: str) -> str:
+    if not isinstance(key, str):
+        raise ParameterError(f"{place or 'it'} has the key {shown(key)}, keys must be text.")
+    return str(_scalar(key, place))
+
+
+def _scalar(value: Any, place: str) -> Any:
+    """Refuse what JSON and TOML do not both have: dates, objects, integers beyond 64 bits."""
+    if isinstance(value, int) and not -_LARGEST <= value < _LARGEST:
+        raise ParameterError(f"{place} is an integer beyond 64 bits; write it as 1e20 or the like.")
+    if isinstance(value, str) and not _is_unicode(value):
+        raise ParameterError(f"{place} is {shown(value)}, which is not Unicode.")
+    if isinstance(value, int | float | str | None) or callable(value):
+        return value
+    kind = type(value).__name__
+    raise ParameterError(f"{place} is a {kind}, it must be a number, a text, a list or a table.")
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 Grid: TypeAlias = Annotated[tuple[Any, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
@@ -117,14 +159,14 @@ class Grids(_Table):
     def _address(cls, content: Any) -> Any:
         """A factory is known by where it can be imported from."""
         if isinstance(content, dict) and callable(content.get("name")):
-            factory = content["name"]
-            name = getattr(factory, "__qualname__", repr(factory))
-            return content | {"name": f"{factory.__module__}:{name}"}
+            return content | {"name": address_of(content["name"])}
         return content
 
     @model_validator(mode="after")
-    def _check(self) -> "Grids":
-        factory_of(self.name)
+    def _check(self, info: ValidationInfo) -> "Grids":
+        importing = (info.context or _IMPORTING)["importing"]
+        check: Callable[[str], object] = factory_of if importing else require_name
+        check(self.name)
         for name in ("step_size", "regularization", "margin"):
             for value in getattr(self, name) or ():
                 to_schedule(name, value)
@@ -171,12 +213,17 @@ class Specification(_Table):
     def recorded(self) -> np.ndarray:
         """The episodes of the curves, `[T]`; the last is K."""
         last = self.num_episodes
-        if self.record == "all":
-            return np.arange(1, last + 1)
         if isinstance(self.record, list | tuple):
             return episodes_to_record(last, self.record)
-        count = min(require_count("record", self.record), last)
+        count = last if self.record == "all" else min(require_count("record", self.record), last)
+        require_room(f"record is {self.record}: {count:,} episodes", count * _EPISODE_BYTES)
+        if self.record == "all":
+            return np.arange(1, last + 1)
         return np.unique(np.linspace(last / count, last, count).round().astype(np.int64))
+
+
+SHARED = tuple(name for name in Options.__dataclass_fields__ if name in Specification.model_fields)
+"""The settings that all runs of a folder share: those of `learn` that a specification has."""
 
 
 def to_schedule(name: str, value: Any) -> Schedule:
@@ -189,7 +236,7 @@ def to_schedule(name: str, value: Any) -> Schedule:
                 hint = nearest_name(key, Schedule._fields)
                 raise ParameterError(f"{name} has the unknown key {key!r}; {hint}.")
         if "initial" not in value:
-            raise ParameterError(f"{name} is {value}, it needs the key 'initial'.")
+            raise ParameterError(f"{name} is {shown(value)}, it needs the key 'initial'.")
         value = Schedule(*(value.get(key, 0.0) for key in Schedule._fields))
     return as_schedule(name, value)
 
@@ -217,15 +264,21 @@ def _as_number(name: str, value: Any) -> float | None:
     """A number, whole or not, is the same number; None stays, where it is the default."""
     if value is None and name.endswith("unvisited_rewards"):
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ParameterError(f"{name} is {value!r}, it must be a number.")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
+        raise ParameterError(f"{name} is {shown(value)}, it must be a number.")
     return float(value)
 
 
 def read_specification(
-    given: "Specification | dict[str, Any] | str | os.PathLike[str]",
+    given: "Specification | dict[str, Any] | str | os.PathLike[str]", *, importing: bool = True
 ) -> Specification:
     """A specification as it is, from a dict, or from a TOML file (whose files are relative to it).
+
+    Args:
+        given: the specification.
+        importing: whether algorithms with an address, "module:factory", are imported to see that
+            they are there. What a user gives to `sweep` may be a reason to import; what a file of
+            results says is not.
 
     Raises:
         ParameterError: something is unknown or impossible; the message says where.
@@ -234,33 +287,35 @@ def read_specification(
     if isinstance(given, Specification):
         return given
     if isinstance(given, dict):
-        return _validated("the specification", given)
+        return _validated("the specification", given, importing)
     path = Path(given)
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise FileError(f"{path} does not exist.") from None
-    except OSError as error:
-        raise FileError(f"{path} cannot be read: {error.strerror or error}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise FileError(f"{path} is not a TOML file: {error}.") from None
-    specification = _validated(str(path), content)
-    models = tuple(
-        entry
-        if entry.file is None
-        else entry.model_copy(update={"file": str(path.parent / entry.file)})
-        for entry in specification.cmdps
-    )
+    specification = _validated(str(path), read_toml(path), importing)
+    models = tuple(_beside(path, entry) for entry in specification.cmdps)
     return specification.model_copy(update={"cmdps": models})
 
 
-def _validated(source: str, content: dict[str, Any]) -> Specification:
+def _beside(path: Path, entry: Models) -> Models:
+    """The files of a TOML file are relative to it."""
+    if entry.file is None:
+        return entry
+    file = str(path.parent / entry.file)
+    if not _is_unicode(file):
+        raise FileError(f"the name of the folder of {path} is not Unicode; rename it.")
+    return entry.model_copy(update={"file": file})
+
+
+def _validated(source: str, content: dict[str, Any], importing: bool) -> Specification:
     try:
-        return Specification.model_validate(content)
+        return Specification.model_validate(content, context={"importing": importing})
     except ValidationError as error:
-        raise ParameterError(f"{source}: {_sentence(error)}") from None
+        raise ParameterError(f"{source}: {_in_a_line(_sentence(error))}") from None
     except CmdpaxError as error:
-        raise ParameterError(f"{source}: {error}") from None
+        raise ParameterError(f"{source}: {_in_a_line(str(error))}") from None
+
+
+def _in_a_line(sentence: str) -> str:
+    """Keys and values may hold line breaks; a sentence does not."""
+    return " ".join(sentence.split())
 
 
 def _sentence(error: ValidationError) -> str:
@@ -281,7 +336,7 @@ def _sentence(error: ValidationError) -> str:
         sentence = str(first["ctx"]["error"])
         return sentence if sentence.startswith(place) else f"{place}: {sentence}"
     message = first["msg"].rstrip(".")
-    return f"{place} is {first['input']!r}: {message[0].lower()}{message[1:]}."
+    return f"{place} is {shown(first['input'])}: {message[0].lower()}{message[1:]}."
 
 
 def _place(location: tuple[int | str, ...]) -> str:

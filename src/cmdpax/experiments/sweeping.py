@@ -9,9 +9,10 @@ from typing import Any
 from cmdpax.errors import CmdpaxWarning, FileError, InfeasibleError, ParameterError, SweepError
 from cmdpax.experiments.cluster import Status, prepare, require_answer, run_on_cluster
 from cmdpax.experiments.executing import Failed, Finished, Work, run_here
-from cmdpax.experiments.folder import DamagedError, Folder
+from cmdpax.experiments.folder import Folder, Known
 from cmdpax.experiments.progress import Reporter, Stand, shown
 from cmdpax.experiments.reading import Results, results
+from cmdpax.experiments.records import FORMAT
 from cmdpax.experiments.runs import (
     Batch,
     Model,
@@ -20,14 +21,12 @@ from cmdpax.experiments.runs import (
     make_models,
     make_runs,
 )
-from cmdpax.experiments.specification import Specification, read_specification
+from cmdpax.experiments.specification import SHARED, Specification, read_specification
 from cmdpax.learning import require_stationary
 from cmdpax.manifest import device, versions
 from cmdpax.planning.solution import solve
 
-FORMAT = 1
 _TOLD = 8
-SHARED = ("num_episodes", "observations", "precision", "record", "unsafe_at", "stationary")
 
 
 def sweep(
@@ -39,18 +38,19 @@ def sweep(
 ) -> Results:
     """Run everything that a specification asks for and the folder does not have yet.
 
-    Calling it again does nothing; with a larger specification it adds what is missing; after a
-    crash it finishes the rest. One process writes a folder at a time.
+    Calling it again does nothing and writes nothing; with a larger specification it adds what is
+    missing; after a crash it finishes the rest. One process writes a folder at a time.
 
     Args:
         specification: a `Specification`, a dict, or a TOML file.
-        out: the folder.
+        out: the folder; one that holds other files is refused.
         cluster: the address of a Ray cluster whose machines run the batches; "auto" takes one that
             runs here, or starts one; None runs them in this process.
         progress: show a bar, or call a function with a `Stand`.
 
     Raises:
-        SweepError: on a cluster, some batches failed three times; all others are in the folder.
+        FileError: the folder is not a sweep's, or cannot be written.
+        SweepError: some runs failed (on a cluster, three times); all others are in the folder.
 
     Examples:
         >>> import cmdpax, tempfile
@@ -68,11 +68,14 @@ def sweep(
         prepare(cluster)
     wanted = read_specification(specification)
     folder = Folder(out)
+    folder.claim.require()
     models = make_models(wanted)
     runs = make_runs(wanted, models)
     _require_stationary(wanted, models, runs)
-    known = (stored_manifest(folder, wanted) or {}).get("cmdps", {})
-    solved = _described(models, known)  # before anything is written: one may be infeasible
+    known = known_of(folder, wanted)
+    if _is_finished(folder, runs, models, known):
+        return results(out)
+    solved = _described(models, known.cmdps)  # before anything is written: one may be infeasible
     with folder.locked(), _reporting(progress) as report:
         missing = _missing(folder, runs)
         if cluster is not None and missing:
@@ -117,36 +120,32 @@ def _outcomes(
 
 
 def _failed(failures: Sequence[Failed], folder: Folder) -> str:
-    """The sentence, and a line per batch."""
-    lines = [
-        f"{len(failures)} batch{'es' if len(failures) > 1 else ''} failed; everything else is in "
-        f"{folder.path}, and the same command tries them again:"
-    ]
-    return "\n  ".join([*lines, *(_told(failure) for failure in failures)])
+    """The sentence, and a line per failure."""
+    count = sum(len(failure.batch.runs) for failure in failures)
+    first = (
+        f"{_runs(count)} failed; everything else is in {folder.path}, and the same command tries "
+        f"{'them' if count > 1 else 'it'} again:"
+    )
+    return "\n  ".join([first, *(_told(failure) for failure in failures)])
 
 
 def _given_up(failure: Failed) -> str:
     """As long as the others go on."""
-    return f"a batch is given up, the others go on: {_told(failure)}"
+    return f"{_runs(len(failure.batch.runs))} failed, the others go on: {_told(failure)}"
 
 
 def _told(failure: Failed) -> str:
     """What failed, and why: the first configurations, since a batch may have thousands."""
     batch, error, attempts = failure
-    runs = f"{len(batch.runs)} run{'s' if len(batch.runs) > 1 else ''}"
-    chosen = list(dict.fromkeys(_chosen(run) for run in batch.runs))
+    chosen = list(dict.fromkeys(str(run.configuration.hyperparameters) for run in batch.runs))
     more = f"; and {len(chosen) - _TOLD} more" if len(chosen) > _TOLD else ""
     names = "; ".join(chosen[:_TOLD]) + more
-    return f"{batch.algorithm} ({names}), {runs}, {attempts} times: {error}"
+    tries = f", {attempts} times" if attempts > 1 else ""
+    return f"{batch.algorithm} ({names}), {_runs(len(batch.runs))}{tries}: {error}"
 
 
-def _chosen(run: Run) -> str:
-    """The hyperparameters of a run, for people."""
-    chosen = run.configuration.hyperparameters
-    return (
-        f"step_size {chosen.step_size}, regularization {chosen.regularization}, "
-        f"max_multiplier {chosen.max_multiplier:g}, margin {chosen.margin}"
-    )
+def _runs(count: int) -> str:
+    return f"{count} run{'s' if count > 1 else ''}"
 
 
 def _require_stationary(
@@ -162,34 +161,32 @@ def _require_stationary(
             raise ParameterError(f"{model.name}: {error}") from None
 
 
-def stored_manifest(folder: Folder, wanted: Specification) -> dict[str, Any] | None:
-    """The manifest that is there, if any; what all runs share must be as it says.
-
-    A lost or damaged one is put together from what the batches say.
-    """
-    try:
-        before = folder.read_manifest() if folder.manifest_path.exists() else None
-    except DamagedError:
-        before = None
-    contexts = folder.contexts() if before is None and folder.path.is_dir() else []
-    if before is None and not contexts:
-        return None
-    if before is None:
-        merged = {fp: entry for context in contexts for fp, entry in context["cmdps"].items()}
-        before = {"format": FORMAT, "specification": contexts[0]["shared"], "cmdps": merged}
-    if before["format"] > FORMAT:
-        raise FileError(
-            f"{folder.path} was written by a newer cmdpax (format {before['format']}); upgrade."
-        )
-    said = {"stationary": False} | before["specification"]  # folders of 0.1 do not say it
+def known_of(folder: Folder, wanted: Specification) -> Known:
+    """What the folder says already; what all runs share must be as it says."""
+    known = folder.known()
     for name, new in _shared(wanted).items():
-        old = said.get(name)
+        old = known.settings.get(name) if known.settings is not None else new
         if old != new:
             raise ParameterError(
                 f"{folder.path} holds runs with {name} = {old}, the specification has {new}; "
                 "use another folder."
             )
-    return before
+    return known
+
+
+def _is_finished(
+    folder: Folder, runs: Sequence[Run], models: dict[str, Model], known: Known
+) -> bool:
+    """Whether everything is there and whole: then nothing is written, and nothing is locked."""
+    if known.manifest is None or not models.keys() <= known.cmdps.keys():
+        return False
+    if any(run.identity not in known.runs for run in runs):
+        return False
+    try:
+        folder.parts()
+    except FileError:
+        return False
+    return all(folder.has_cmdp(fingerprint) for fingerprint in models)
 
 
 def _shared(wanted: Specification) -> dict[str, Any]:
@@ -211,16 +208,15 @@ def _update(
     adds: bool,
 ) -> dict[str, Any]:
     """Bring the CMDPs and the manifest up to date, as the only writer; all CMDPs described."""
-    before = stored_manifest(folder, wanted)
-    described = (before["cmdps"] if before else {}) | solved
-    _write_models(folder, models, before)
+    known = known_of(folder, wanted)
+    # What is there stays: every batch repeats it.
+    described = known.cmdps | {fp: solved[fp] for fp in solved if fp not in known.cmdps}
+    _write_models(folder, models, known)
     manifest = _manifest(wanted, described)
-    try:
-        written = folder.read_manifest() if folder.manifest_path.exists() else None
-    except DamagedError:
+    if known.is_damaged:
         path = folder.manifest_path
         warnings.warn(f"{path} is damaged; it is written anew.", CmdpaxWarning, stacklevel=3)
-        written = None
+    written = known.manifest
     if written is None or written["cmdps"] != described or (adds and written != manifest):
         folder.write_manifest(manifest)
     return described
@@ -236,9 +232,9 @@ def _manifest(wanted: Specification, described: dict[str, Any]) -> dict[str, Any
     }
 
 
-def _write_models(folder: Folder, models: dict[str, Model], before: dict[str, Any] | None) -> None:
+def _write_models(folder: Folder, models: dict[str, Model], known: Known) -> None:
     for fingerprint, model in models.items():
-        if folder.write_cmdp(model.cmdp) and before and fingerprint in before["cmdps"]:
+        if folder.write_cmdp(model.cmdp) and fingerprint in known.cmdps:
             path = folder.cmdp_path(fingerprint)
             warnings.warn(f"{path} is damaged; it is written anew.", CmdpaxWarning, stacklevel=4)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from cmdpax.errors import FileError
-from cmdpax.files import require_folder, write_atomically
+from cmdpax.storage.writing import require_target, write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,7 +38,7 @@ def require_picture(path: Path) -> None:
         raise FileError(
             f"{path} has the ending {path.suffix!r}; pictures are {', '.join(FORMATS)} files."
         )
-    require_folder(path)
+    require_target(path)
 
 
 def save_figure(figure: "Figure", path: Path) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from cmdpax.errors import ParameterError, nearest_name
 from cmdpax.experiments.reading import Results
+from cmdpax.experiments.tables import readable
 from cmdpax.figures.style import OTHERS, REFERENCE, band, canvas, colour_of
 from cmdpax.intervals import half_width
 
@@ -151,7 +152,9 @@ def curve(
     )
     unit = "cmdp" if len(cmdps) > 1 else "seed"
     value = polars.col(column) if isinstance(column, str) else column
-    table = rows.group_by(unit, "episode").agg(value=value.mean()).sort(unit, "episode").collect()
+    with readable(results.path):
+        means = rows.group_by(unit, "episode").agg(value=value.mean())
+        table = means.sort(unit, "episode").collect()
     episodes = table["episode"].unique().sort().to_numpy()
     return episodes, table["value"].to_numpy().reshape(-1, len(episodes))
 

@@ -3,7 +3,7 @@
 import importlib
 import inspect
 
-from cmdpax.errors import ParameterError, nearest_name
+from cmdpax.errors import ParameterError, nearest_name, shown
 from cmdpax.estimation import Knowledge
 from cmdpax.learners.base import (
     Factory,
@@ -51,13 +51,23 @@ def algorithms() -> list[str]:
 
 def factory_of(algorithm: str) -> Factory:
     """The factory of a registered algorithm, or of one written as "module:factory"."""
+    require_name(algorithm)
+    return _imported(algorithm) if ":" in algorithm else _FACTORIES[algorithm]
+
+
+def require_name(algorithm: str) -> None:
+    """Refuse what is neither a registered name nor an address; nothing is imported."""
     if ":" in algorithm:
-        return _imported(algorithm)
-    if algorithm not in _FACTORIES:
+        module, _, name = algorithm.partition(":")
+        if not all(part.isidentifier() for part in (*module.split("."), name)):
+            raise ParameterError(
+                f"algorithm {shown(algorithm)} cannot be imported (it is not of the form "
+                '"package.module:name"); give the names of a module and of a factory in it.'
+            )
+    elif algorithm not in _FACTORIES:
         raise ParameterError(
-            f"unknown algorithm {algorithm!r}; {nearest_name(str(algorithm), _FACTORIES)}."
+            f"unknown algorithm {shown(algorithm)}; {nearest_name(str(algorithm), _FACTORIES)}."
         )
-    return _FACTORIES[algorithm]
 
 
 def _imported(address: str) -> Factory:
@@ -65,9 +75,12 @@ def _imported(address: str) -> Factory:
     module, _, name = address.partition(":")
     try:
         factory = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
+    except (Exception, SystemExit) as error:  # whatever a module does when it is imported
+        cause = " ".join(str(error).split())
+        if not isinstance(error, ImportError | AttributeError):
+            cause = f"{type(error).__name__}: {cause}"
         raise ParameterError(
-            f"algorithm {address!r} cannot be imported ({error}); put its module on PYTHONPATH."
+            f"algorithm {address!r} cannot be imported ({cause}); put its module on PYTHONPATH."
         ) from None
     try:
         inspect.signature(factory).bind("knowledge", "hyperparameters")

@@ -27,6 +27,13 @@ class Hyperparameters(NamedTuple):
     max_multiplier: Any  # λ_max
     margin: Schedule  # learn against c + margin
 
+    def __str__(self) -> str:
+        """For people: step_size 0.1, regularization 0.02, max_multiplier 6, margin 0."""
+        return (
+            f"step_size {self.step_size}, regularization {self.regularization}, "
+            f"max_multiplier {self.max_multiplier:g}, margin {self.margin}"
+        )
+
 
 class Rates(NamedTuple):
     """The hyperparameters of one episode."""

@@ -36,7 +36,6 @@ class PrimalDualState(NamedTuple):
 
     episode: Integer[Array, ""]  # k
     log_policy: Float[Array, "H S A"]  # log π_k
-    policy: Float[Array, "H S A"]  # π_k
     next_log_policy: Float[Array, "H S A"]  # log π_{k+1}
     next_multipliers: Float[Array, " I"]  # λ_{k+1}
     info: Info  # λ_k, V̂_u and Q̂_z of π_k
@@ -64,7 +63,6 @@ def primal_dual(knowledge: Knowledge, hyperparameters: Hyperparameters) -> Learn
         return PrimalDualState(
             episode,
             log_policy,
-            jnp.exp(log_policy),
             # "Update primal variables."
             next_log_policy=mirror_ascent(log_policy, q_lagrangian, step_size),
             # "Update dual variables."

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cmdpax.errors import ParameterError
 from cmdpax.intervals import Interval, half_width, interval, student
 from cmdpax.live.units import ROUNDING, Units
 
@@ -23,6 +24,8 @@ RECENT = 200
 
 FEW = 30
 """With fewer recent episodes there is no verdict."""
+
+_COUNTS = 2**31  # visits are 32-bit integers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,6 +57,11 @@ class Tally:
     def whole(self) -> int:
         """Episodes that were played to their end."""
         return self.episodes - self.cut_short
+
+    def require_room(self, num_episodes: int, horizon: int) -> None:
+        """Refuse more episodes than the learners' counts can hold."""
+        if (self.learned + num_episodes) * horizon >= _COUNTS:
+            raise ParameterError("the agent's counts are 32-bit integers, 2^31 steps are too many.")
 
     def after(
         self, signals: np.ndarray, missed: np.ndarray, multipliers: np.ndarray, missing: int

@@ -11,23 +11,18 @@ import numpy as np
 from cmdpax.arguments import Algorithm, as_factory
 from cmdpax.errors import ParameterError
 from cmdpax.history import Log
+from cmdpax.learners.contract import require_sound
 from cmdpax.live import saving
 from cmdpax.live.accounts import AgentAccount, Tally, make_account
-from cmdpax.live.declaration import (
-    Declaration,
-    Setting,
-    declare,
-    require_index,
-    tell,
-)
+from cmdpax.live.declaration import Declaration, declare, require_index
 from cmdpax.live.episode import EpisodeRecord, OpenEpisode
 from cmdpax.live.logs import Logged, episodes_of
 from cmdpax.live.steps import Sight, begin, follow, look, no_steps, shapes, trajectory_of
+from cmdpax.live.told import Setting, tell
+from cmdpax.live.turns import Turn, in_turn
 from cmdpax.optimism import Optimism
 from cmdpax.precision import in_double_precision, to_numpy
 from cmdpax.schedules import Scheduled
-
-_COUNTS = 2**31  # visits are 32-bit integers
 
 
 class _Now(NamedTuple):
@@ -50,7 +45,7 @@ class Agent:
 
     The learners are those of `cmdpax.learn`: the same definitions, told sizes, thresholds, the
     start and, where they are known, the rewards. The model is unknown. Programs are compiled when
-    an agent is made, not while it decides.
+    an agent is made, not while it decides. Calls of several threads are taken one after the other.
 
     Args:
         algorithm: one of `cmdpax.algorithms()`, "module:factory", or a factory of your own.
@@ -127,6 +122,7 @@ class Agent:
 
     # ------------------------------------------------------------------------------- ask and tell
 
+    @in_turn
     def start(self, state: int) -> None:
         """Begin an episode in a state."""
         self._require("start")
@@ -136,9 +132,10 @@ class Agent:
                 f"the first state is {first}, which initial gives probability 0; declare where "
                 "episodes begin."
             )
-        self._require_room(1)
+        self._now.tally.require_room(1, self._sizes.horizon)
         self._now = self._now._replace(episode=OpenEpisode((first,)))
 
+    @in_turn
     def act(self, state: int) -> int:
         """The action for the step; the state is the one that was told last."""
         self._require("act")
@@ -153,6 +150,7 @@ class Agent:
         self._now = self._now._replace(episode=episode._replace(action=action))
         return action
 
+    @in_turn
     def observe(
         self,
         reward: float,
@@ -181,6 +179,7 @@ class Agent:
         self._declared.require_listed(episode.steps, episode.states[-1], taken, following)
         self._now = self._now._replace(episode=episode.after(taken, signals, following))
 
+    @in_turn
     @in_double_precision
     def end(self) -> EpisodeRecord:
         """End the episode, and learn from the steps that happened.
@@ -198,6 +197,7 @@ class Agent:
         returns = signals.sum(axis=0)
         return EpisodeRecord(number, episode.steps, float(returns[0]), returns[1:])
 
+    @in_turn
     @in_double_precision
     def feed(self, log: Log, *, own: bool = False) -> None:
         """Learn from logged episodes, as if the agent had played them.
@@ -211,7 +211,7 @@ class Agent:
         """
         self._require("feed")
         episodes = episodes_of(log, self._declared)
-        self._require_room(len(episodes))
+        self._now.tally.require_room(len(episodes), self._sizes.horizon)
         for states, actions, _ in episodes:
             for step, action in enumerate(actions):
                 self._declared.require_listed(step, states[step], action, states[step + 1])
@@ -315,8 +315,10 @@ class Agent:
 
     # --------------------------------------------------------------------------------------- files
 
+    @in_turn
     def save(self, path: str | Path) -> None:
-        """Write everything to a file, whole or not at all: the open episode and randomness too."""
+        """Write everything to a file, whole or not at all; no other process may save to it then."""
+        self._owned.require(Path(path))
         now = self._now
         leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(now.state)]
         account = self._account(now)
@@ -350,7 +352,8 @@ class Agent:
     _now: _Now
 
     def _prepare(self, declared: Declaration, algorithm: Algorithm) -> None:
-        """What never changes."""
+        """What never changes, and what belongs to this object alone."""
+        self._turn, self._owned = Turn(), saving.Owned()
         self._declared = declared
         self._sizes = declared.sizes
         self._setting = Setting(as_factory(algorithm), declared.sizes, declared.stationary)
@@ -367,11 +370,8 @@ class Agent:
     def _look(self, state: Any, tally: Tally) -> Sight:
         seed, number = np.uint32(self._declared.seed), np.int32(tally.learned + 1)
         sight = jax.tree.map(np.asarray, look(self._setting, self._told, state, seed, number))
-        if not np.isfinite(sight.policy).all():
-            raise ParameterError(
-                f"the next policy of {self._declared.algorithm} has entries that are no numbers; "
-                "the agent is as it was; give other hyperparameters."
-            )
+        kept = "the agent is as it was" if tally.learned else ""
+        require_sound(self._declared.algorithm, number * sight.flaws[None], lambda place: kept)
         return sight
 
     def _after(self, episode: Logged, played: bool) -> _Now:
@@ -387,10 +387,6 @@ class Agent:
         if played:
             tally = now.tally.after(signals, missed, self.multipliers, missing)
         return _Now(state, tally, self._look(state, tally), OpenEpisode())
-
-    def _require_room(self, num_episodes: int) -> None:
-        if (self.num_episodes + num_episodes) * self._sizes.horizon >= _COUNTS:
-            raise ParameterError("the agent's counts are 32-bit integers, 2^31 steps are too many.")
 
     def _require(self, call: str) -> None:
         self._now.episode.require(call, self._sizes.horizon)

@@ -1,11 +1,10 @@
-"""What the user declares of a live system, checked; and what a learner is told of it."""
+"""What the user declares about a live system, checked."""
 
 import operator
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 
 from cmdpax.arguments import (
@@ -16,15 +15,16 @@ from cmdpax.arguments import (
     as_seeds,
     name_of,
 )
-from cmdpax.batch import cast
-from cmdpax.errors import ModelError, ParameterError
+from cmdpax.errors import ModelError, ParameterError, shown
 from cmdpax.hyperparameters import hyperparameters, is_constant, require_count
-from cmdpax.learners.base import Factory, Hyperparameters
-from cmdpax.live.units import ROUNDING, Units, declare_units
+from cmdpax.learners import algorithms
+from cmdpax.learners.base import Hyperparameters
+from cmdpax.limits import require_room
+from cmdpax.live.units import ROUNDING, SENSES, Units, declare_units
 from cmdpax.model import CMDP, Sizes
-from cmdpax.optimism import Bonuses, Optimism
+from cmdpax.optimism import Optimism
 from cmdpax.schedules import Schedule
-from cmdpax.transitions import Successors, Support
+from cmdpax.transitions import Successors
 from cmdpax.validation import validate
 
 _ARRAYS = ("thresholds", "initial", "rewards", "constraint_rewards", "successors")
@@ -85,7 +85,7 @@ class Declaration(NamedTuple):
     def require_same_algorithm(self, path: str | Path, algorithm: Algorithm | None) -> None:
         """A saved state goes on with the algorithm that made it; one's own must be given."""
         if algorithm is None:
-            if self.own:
+            if self.own or self.algorithm not in algorithms():  # a file may say anything
                 raise ParameterError(
                     f"{path} was saved with the factory {self.algorithm!r} of your own; give it as "
                     "algorithm."
@@ -106,23 +106,39 @@ class Declaration(NamedTuple):
 
     @classmethod
     def from_entries(cls, head: Mapping[str, Any], arrays: Mapping[str, Any]) -> "Declaration":
-        """The declaration that `to_entries` took apart."""
-        step_size, regularization, max_multiplier, margin = head["hyperparameters"]
-        changed: dict[str, Any] = {
-            "sizes": Sizes(*head["sizes"]),
-            "optimism": Optimism(**head["optimism"]),
-            "units": Units(*(np.array(entry) for entry in head["units"])).frozen(),
-            "names": tuple(head["names"]),
-            "hyperparameters": Hyperparameters(
-                Schedule(*step_size), Schedule(*regularization), max_multiplier, Schedule(*margin)
-            ),
-        }
+        """The declaration that `to_entries` took apart, checked as if a user had made it."""
+        if set(head) != set(cls._fields) - set(_ARRAYS) or type(head["own"]) is not bool:
+            raise ParameterError(f"the declaration has the entries {', '.join(head)}.")
         given: dict[str, Any] = {name: arrays.get(name) for name in _ARRAYS}
-        return cls(**(given | dict(head) | changed))
+        given |= {name: head[name] for name in ("stationary", "names", "seed")}
+        given |= dict(zip(Sizes._fields[1:], head["sizes"][1:], strict=True))
+        (low, *lows), (high, *highs), (_, *at_most) = head["units"]
+        step_size, regularization, max_multiplier, margin = head["hyperparameters"]
+        return _declared(
+            str(head["algorithm"]),
+            head["own"],
+            **given,
+            optimism=Optimism(**head["optimism"]),
+            reward_range=(low, high),
+            constraint_ranges=list(zip(lows, highs, strict=True)),
+            senses=[SENSES[bool(most)] for most in at_most],
+            step_size=Schedule(*step_size),
+            regularization=Schedule(*regularization),
+            max_multiplier=max_multiplier,
+            margin=Schedule(*margin),
+        )
 
 
-def declare(
-    algorithm: Algorithm,
+def declare(algorithm: Algorithm, **given: Any) -> Declaration:
+    """Check what the user says of a system and of the learner, and complete it."""
+    as_factory(algorithm)
+    own = not isinstance(algorithm, str) or ":" in algorithm
+    return _declared(algorithm_name(algorithm), own, **given)
+
+
+def _declared(
+    algorithm: str,
+    own: bool,
     *,
     num_states: int,
     num_actions: int,
@@ -141,8 +157,6 @@ def declare(
     names: Sequence[str] | None,
     **chosen: Any,
 ) -> Declaration:
-    """Check what the user says, and complete it."""
-    as_factory(algorithm)
     limits = _thresholds(thresholds)
     sizes = _sizes(len(limits), horizon, num_states, num_actions)
     if not isinstance(stationary, bool | np.bool):
@@ -158,16 +172,22 @@ def declare(
     regularization = as_regularization(algorithm, chosen.pop("regularization"))
     numbers = hyperparameters(regularization=regularization, num_episodes=_FOREVER, **chosen)
     _require_margin(numbers.margin, units, stand_in.thresholds, sizes.horizon)
+    lists = None if successors is None else _listed(successors, sizes, stationary)
+    _require_room(
+        sizes,
+        1 if stationary else sizes.horizon,
+        sizes.num_states if lists is None else lists.shape[-1],
+    )
     return Declaration(
-        algorithm_name(algorithm),
-        not isinstance(algorithm, str) or ":" in algorithm,
+        algorithm,
+        own,
         sizes,
         stand_in.thresholds,
         stand_in.initial,
         _seed(seed),
         stand_in.rewards if known else None,
         stand_in.constraint_rewards if known else None,
-        None if successors is None else _listed(successors, sizes, stationary),
+        lists,
         bool(stationary),
         profile,
         numbers,
@@ -177,8 +197,17 @@ def declare(
 
 
 def _sizes(num_constraints: int, *counts: Any) -> Sizes:
-    named = zip(Sizes._fields[1:], counts, strict=True)
-    return Sizes(num_constraints, *(require_count(name, value) for name, value in named))
+    return Sizes(num_constraints, *map(require_count, Sizes._fields[1:], counts))
+
+
+def _require_room(sizes: Sizes, steps: int, num_slots: int) -> None:
+    """A learner counts where every action led, and estimates how likely that is."""
+    _, _, num_states, num_actions = sizes
+    require_room(
+        f"a learner of {num_states} states, {num_actions} actions and {steps} steps",
+        12 * steps * num_states * num_actions * num_slots,
+        "declare stationary=True or the successors",
+    )
 
 
 def _profile(
@@ -288,11 +317,13 @@ def _listed(successors: Any, sizes: Sizes, stationary: bool) -> np.ndarray:
 
 
 def _names(given: Sequence[str] | None, num_constraints: int) -> tuple[str, ...]:
-    names = [f"constraint {i}" for i in range(num_constraints)] if given is None else list(given)
+    if given is None:
+        return tuple(f"constraint {i}" for i in range(num_constraints))
+    names = list(given) if isinstance(given, Sequence | np.ndarray) else [given]
     words = not isinstance(given, str) and all(isinstance(name, str) for name in names)
     if not words or len(names) != num_constraints or len(set(names)) < len(names):
         raise ParameterError(
-            f"names is {given!r}, it must be {num_constraints} different words, one for each "
+            f"names is {shown(given)}, it must be {num_constraints} different words, one for each "
             "threshold."
         )
     return tuple(names)
@@ -344,45 +375,3 @@ def require_index(what: str, given: Any, size: int, of: str) -> int:
     if not 0 <= index < size:
         raise ParameterError(f"{what} is {index}, the {of} are 0 … {size - 1}.")
     return index
-
-
-# ------------------------------------------------------------------------- what the learner is told
-
-
-class Setting(NamedTuple):
-    """What is compiled in."""
-
-    factory: Factory
-    sizes: Sizes
-    stationary: bool
-
-
-class Told(NamedTuple):
-    """What a learner may know, as arrays in its own units, on the device."""
-
-    initial: Any
-    thresholds: Any
-    signals: Any  # [H, J, S, A] or None
-    support: Support | None
-    bonuses: Bonuses
-    hyperparameters: Hyperparameters
-
-
-def tell(declared: Declaration) -> Told:
-    """Convert the declaration to the learner's units, in the working precision."""
-    sizes, units = declared.sizes, declared.units
-    signals, lists = None, declared.successors
-    if declared.rewards is not None:
-        shape = (sizes.horizon, sizes.num_states, sizes.num_actions)
-        constraints = () if declared.constraint_rewards is None else declared.constraint_rewards
-        known = [declared.rewards, *constraints]
-        stacked = np.stack([np.broadcast_to(signal, shape) for signal in known], axis=-1)
-        signals = jnp.asarray(np.moveaxis(units.inward(stacked), -1, 1))
-    return Told(
-        jnp.asarray(declared.initial),
-        jnp.asarray(units.thresholds_inward(declared.thresholds, sizes.horizon)),
-        signals,
-        None if lists is None else Support(jnp.maximum(lists, 0), jnp.asarray(lists >= 0)),
-        cast(declared.optimism.numbers(sizes), float),
-        cast(declared.hyperparameters, float),
-    )

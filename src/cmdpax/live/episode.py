@@ -89,6 +89,9 @@ class OpenEpisode(NamedTuple):
     @classmethod
     def from_entries(cls, arrays: Mapping[str, Any]) -> "OpenEpisode":
         """The episode that `to_entries` took apart."""
-        states, actions = (tuple(arrays[f"open_{name}"].tolist()) for name in ("states", "actions"))
-        action = int(arrays["open_action"])
+        whole = [arrays[f"open_{name}"] for name in ("states", "actions", "action")]
+        if any(array.dtype.kind != "i" for array in whole):
+            raise ValueError("states and actions are whole numbers")
+        states, actions = (tuple(array.tolist()) for array in whole[:2])
+        action = int(whole[2])
         return cls(states, actions, tuple(arrays["open_observed"]), None if action < 0 else action)

@@ -3,12 +3,13 @@
 The file holds the declaration, the learner's state, the open episode and the tally; the randomness
 of the actions is a function of the seed and the episode's number. It is written aside and renamed,
 so there is always a whole one. The account stands in it as text, so that it can be watched without
-the learner.
+the learner. Any process may read it, and one may write it: that of the agent that did so first.
 """
 
 import json
 import os
 import threading
+import weakref
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,12 +19,16 @@ import numpy as np
 
 from cmdpax import version
 from cmdpax.errors import CmdpaxError, FileError
-from cmdpax.files import read_npz, remove_left_behind, write_atomically
-from cmdpax.live.accounts import RECENT, AgentAccount, Tally
+from cmdpax.live.accounts import RECENT, AgentAccount, Tally, make_account
 from cmdpax.live.declaration import Declaration
 from cmdpax.live.episode import OpenEpisode
+from cmdpax.storage.archives import read_npz
+from cmdpax.storage.locking import Lock, lock_beside
+from cmdpax.storage.paths import DamagedError, require_file
+from cmdpax.storage.texts import parse_json
+from cmdpax.storage.writing import remove_left_behind, require_target, write_atomically
 
-FORMAT = 1
+FORMAT = 2
 _SAVING = threading.Lock()  # or one thread would remove what another is writing
 _COUNTED = ("episodes", "steps", "cut_short", "fed")
 _TALLIED = ("mean", "squares", "missed", "recent")
@@ -39,8 +44,32 @@ class Saved(NamedTuple):
     account: AgentAccount
 
 
+class Owned:
+    """The files that an agent has written, which no other process may write while it lives."""
+
+    def __init__(self) -> None:
+        """None so far; all are given back when this object is gone."""
+        self._locks: dict[Path, Lock] = {}
+        weakref.finalize(self, _release, self._locks)
+
+    def __reduce__(self) -> tuple[type["Owned"], tuple[()]]:
+        """A copy of an agent has written nothing yet."""
+        return Owned, ()
+
+    def require(self, path: Path) -> None:
+        """Own a file, or say that another process does; agents of one process may share it."""
+        target = Path(os.path.realpath(require_target(path)))
+        if target not in self._locks:
+            self._locks[target] = lock_beside(path, shared=True)
+
+
+def _release(locks: dict[Path, Lock]) -> None:
+    for lock in locks.values():
+        lock.release()
+
+
 def save(path: Path, saved: Saved) -> None:
-    """Write a file, whole or not at all."""
+    """Write a file, whole or not at all; for its owner."""
     declared, tally, episode, leaves, account = saved
     head, arrays = declared.to_entries()
     content = {
@@ -74,12 +103,14 @@ def read(path: Path) -> Saved:
             for name, entry in entries.items()
             if name.startswith("declared_")
         }
+        declared = Declaration.from_entries(head["declaration"], arrays)
+        tally = Tally(*(entries[f"tally_{name}"] for name in _TALLIED), **head["tally"])
         saved = Saved(
-            Declaration.from_entries(head["declaration"], arrays),
-            Tally(*(entries[f"tally_{name}"] for name in _TALLIED), **head["tally"]),
+            declared,
+            tally,
             OpenEpisode.from_entries(entries),
             [entries[f"leaf_{index}"] for index in range(head["leaves"])],
-            AgentAccount.from_dict(head["account"]),
+            _account(declared, tally, head["account"]),
         )
         if not _is_consistent(saved):
             raise ValueError("its parts do not fit together")
@@ -88,33 +119,43 @@ def read(path: Path) -> Saved:
         raise _damaged(path) from None
 
 
+def _account(declared: Declaration, tally: Tally, text: dict[str, Any]) -> AgentAccount:
+    """The account, made anew: what the learner believes is all that it takes from the text."""
+    constraints = text["constraints"]
+    believed = [
+        np.array([float(one[name]) for one in constraints]) for name in ("optimistic", "multiplier")
+    ]
+    counted = all(text[name] == getattr(tally, name) for name in _COUNTED)
+    if not counted or len(constraints) != declared.sizes.num_constraints:
+        raise ValueError("an account of other constraints or episodes")
+    facts = (declared.units, declared.names, declared.thresholds, declared.sizes.horizon)
+    return make_account(tally, *facts, *believed)
+
+
 def _is_consistent(saved: Saved) -> bool:
     """Whether the parts of a file are of one agent."""
-    declared, tally, episode, _, account = saved
+    declared, tally, episode, _, _ = saved
     count, horizon, num_states, num_actions = declared.sizes
     observed = np.reshape(episode.observed, (-1, 1 + count))
-    shapes = [
-        (declared.initial, (num_states,)),
-        (tally.recent, (min(tally.episodes, RECENT), 2 + 2 * count)),
-        (observed, (episode.steps, 1 + count)),
-        *((array, (count,)) for array in (declared.thresholds, tally.missed)),
-        *((array, (1 + count,)) for array in (tally.mean, tally.squares, *declared.units)),
+    counts = [getattr(tally, name) for name in _COUNTED]
+    expected = [
+        (tally.recent, "f", (min(tally.episodes, RECENT), 2 + 2 * count)),
+        (observed, "f", (episode.steps, 1 + count)),
+        (tally.missed, "i", (count,)),
+        (tally.mean, "f", (1 + count,)),
+        (tally.squares, "f", (1 + count,)),
     ]
-    tables = [array for array in (declared.rewards, declared.successors) if array is not None]
-    if declared.constraint_rewards is not None:
-        tables += list(declared.constraint_rewards)
-        shapes.append((declared.constraint_rewards[:, 0, 0, 0], (count,)))
     given = () if episode.action is None else (episode.action,)
     return (
-        all(array.shape == shape for array, shape in shapes)
-        and all(len(table) in (1, horizon) for table in tables)
-        and all(table.shape[1:3] == (num_states, num_actions) for table in tables)
+        all(array.dtype.kind == kind and array.shape == shape for array, kind, shape in expected)
+        and all(np.isfinite(array).all() for array, _, _ in expected)
+        and all(type(number) is int and number >= 0 for number in counts)
+        and bool((tally.missed >= 0).all())
+        and tally.cut_short <= tally.episodes <= tally.steps
         and all(0 <= state < num_states for state in episode.states)
         and all(0 <= action < num_actions for action in (*episode.actions, *given))
         and len(episode.states) == (episode.steps + 1 if episode.states else 0)
         and episode.steps <= horizon
-        and len(declared.names) == len(account) == count
-        and account.episodes == tally.episodes
     )
 
 
@@ -132,18 +173,15 @@ def restore(path: Path, leaves: list[np.ndarray], shapes: Any) -> Any:
 
 def _head(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """The arrays of a file, and its text, if it is an agent's and of this version."""
-    if not path.is_file():
-        what = "is a folder" if path.is_dir() else "does not exist"
-        raise FileError(f"{path} {what}; give a file that agent.save wrote.")
+    try:
+        require_file(path)
+    except FileError as error:
+        raise FileError(f"{str(error)[:-1]}; give a file that agent.save wrote.") from None
     try:
         entries = read_npz(path)
-        head = json.loads(str(entries["agent"]))
+        head = parse_json(str(entries["agent"]))
         form, written = head["format"], head["cmdpax"]
-    except OSError as error:
-        if isinstance(error, FileError):
-            raise _damaged(path) from None
-        raise FileError(f"{path} cannot be read: {error.strerror or error}.") from None
-    except (KeyError, TypeError, ValueError):
+    except (DamagedError, KeyError, TypeError, ValueError):
         raise _damaged(path) from None
     if (form, written) != (FORMAT, version.__version__):
         raise FileError(

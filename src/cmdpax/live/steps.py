@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Integer
+from jaxtyping import Array, Bool, Float, Integer
 
 from cmdpax.estimation import Knowledge, Trajectory
 from cmdpax.learners.base import Learner
-from cmdpax.live.declaration import Setting, Told
+from cmdpax.learners.contract import flaws_of, make_checked
+from cmdpax.live.told import Setting, Told
 from cmdpax.model import Sizes
 from cmdpax.transitions import sample_index
 
@@ -29,6 +30,7 @@ class Sight(NamedTuple):
     multipliers: Float[Array, " I"]  # λ_k
     constraint_values: Float[Array, " I"]  # V̂_u of π_k
     policy: Float[Array, "H S A"]
+    flaws: Bool[Array, " 3"]  # of `cmdpax.learners.contract`
 
 
 @functools.partial(jax.jit, static_argnames="setting")
@@ -55,11 +57,17 @@ def look(setting: Setting, told: Told, state: Any, seed: Any, episode: Any) -> S
     # being used, not computed).
     sizes, dtype = setting.sizes, told.initial.dtype
     _, info = _learner(setting, told).update(state, no_steps(sizes, dtype))
-    policy = state.policy if hasattr(state, "policy") else jnp.exp(state.log_policy)
+    policy = jnp.exp(state.log_policy)
     key = jax.random.fold_in(jax.random.key(seed, impl="threefry2x32"), episode)
     uniforms = jax.random.uniform(key, (1 + 2 * sizes.horizon,), dtype)[1::2]
     draw = jax.vmap(jax.vmap(sample_index, in_axes=(None, 0)))
-    return Sight(draw(uniforms, policy), info.multipliers, info.constraint_values, policy)
+    return Sight(
+        draw(uniforms, policy),
+        info.multipliers,
+        info.constraint_values,
+        policy,
+        flaws_of(policy.sum(axis=-1), info.multipliers),
+    )
 
 
 def no_steps(sizes: Sizes, dtype: Any) -> Trajectory:
@@ -102,4 +110,4 @@ def _learner(setting: Setting, told: Told) -> Learner:
         told.bonuses,
         setting.stationary,
     )
-    return setting.factory(knowledge, told.hyperparameters)
+    return make_checked(setting.factory, knowledge, told.hyperparameters)

@@ -29,6 +29,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from cmdpax.errors import SolverError
 from cmdpax.model import CMDP
 from cmdpax.planning.dynamic_program import greedy_plans, place
 from cmdpax.planning.master import MasterSolution, make_master
@@ -153,7 +154,7 @@ class Generator:
     def _solve_master(self) -> MasterSolution:
         master = self._master.solve()
         if master is None:
-            raise RuntimeError("HiGHS could not solve the master problem.")
+            raise SolverError("the master problem of column generation")
         return master
 
     def _price(self, weights: np.ndarray) -> tuple[np.ndarray, int]:

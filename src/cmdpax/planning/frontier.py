@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from cmdpax.errors import CmdpaxWarning, InfeasibleError, ParameterError
-from cmdpax.model import CMDP
+from cmdpax.errors import CmdpaxWarning, InfeasibleError, ModelError, ParameterError, shown
+from cmdpax.model import CMDP, as_floats
 from cmdpax.planning.column_generation import Generator
 from cmdpax.planning.recovery import Mixture
 from cmdpax.planning.solution import maximise
@@ -35,6 +35,7 @@ from cmdpax.validation import validate
 # Shares of the points that the default thresholds spend on the flat and on the infeasible part.
 _FLAT_SHARE, _INFEASIBLE_SHARE = 0.15, 0.1
 _FEWEST_POINTS = 4
+MOST_POINTS = 100_000
 
 
 class Frontier(NamedTuple):
@@ -202,10 +203,12 @@ def _default_thresholds(ends: _Ends, num_points: int) -> np.ndarray:
 
 def _numbers(thresholds: npt.ArrayLike) -> np.ndarray:
     """The thresholds that were given, as an array of the caller's own."""
-    sentence = f"thresholds is {thresholds!r}, it must be a list of numbers such as [0.5, 1.0]."
+    sentence = (
+        f"thresholds is {shown(thresholds)}, it must be a list of numbers such as [0.5, 1.0]."
+    )
     try:
-        numbers = np.array(thresholds, dtype=np.float64)
-    except (TypeError, ValueError):
+        numbers = as_floats("thresholds", thresholds, copy=True)
+    except ModelError:
         raise ParameterError(sentence) from None
     if numbers.ndim != 1 or not len(numbers):
         raise ParameterError(sentence)
@@ -225,13 +228,18 @@ def _check(cmdp: CMDP, constraint: Any, num_points: Any, tolerance: float) -> No
     if not hasattr(constraint, "__index__") or not 0 <= constraint < cmdp.num_constraints:
         last = cmdp.num_constraints - 1
         allowed = f"a whole number from 0 to {last}" if last else "0, the only one"
-        raise ParameterError(f"constraint is {constraint!r}, it must be {allowed}.")
+        raise ParameterError(f"constraint is {shown(constraint)}, it must be {allowed}.")
     if not hasattr(num_points, "__index__") or num_points < _FEWEST_POINTS:
         raise ParameterError(
-            f"num_points is {num_points!r}, it must be a whole number of at least {_FEWEST_POINTS}."
+            f"num_points is {shown(num_points)}, it must be a whole number of at least "
+            f"{_FEWEST_POINTS}."
         )
-    if not tolerance > 0:
-        raise ParameterError(f"tolerance is {tolerance}, it must be positive.")
+    if num_points > MOST_POINTS:
+        raise ParameterError(
+            f"num_points is {shown(num_points)}, it must be at most {MOST_POINTS}."
+        )
+    if not isinstance(tolerance, int | float | np.number) or not tolerance > 0:
+        raise ParameterError(f"tolerance is {shown(tolerance)}, it must be positive.")
 
 
 def _warn(found: Frontier, generator: Generator, tolerance: float) -> None:

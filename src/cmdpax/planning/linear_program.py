@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from cmdpax.errors import SolverError
 from cmdpax.model import CMDP
 from cmdpax.transitions import Successors
 
@@ -73,7 +74,7 @@ def maximise_slack(cmdp: CMDP) -> SlackOptimum:
         lower=np.append(np.zeros(rows.shape[1]), -np.inf),
     )
     if result is None:
-        raise RuntimeError("HiGHS could not solve the program of the Slater gap.")
+        raise SolverError("the program of the Slater gap")
     return SlackOptimum(float(-result.fun), int(np.argmin(result.ineqlin.marginals)))
 
 
@@ -148,5 +149,5 @@ def _solve(
     if result.status == 2:
         return None
     if result.status != 0:
-        raise RuntimeError(f"HiGHS stopped on the occupancy program: {result.message}")
+        raise SolverError(f"the occupancy program ({result.message})")
     return result

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cmdpax.errors import CmdpaxError, InfeasibleError, ParameterError, nearest_name
+from cmdpax.errors import CmdpaxError, InfeasibleError, ParameterError, SolverError, nearest_name
 from cmdpax.evaluation import evaluate
 from cmdpax.model import CMDP
 from cmdpax.planning import linear_program
@@ -261,4 +261,4 @@ def _solve_without_slack(cmdp: CMDP) -> linear_program.OccupancyOptimum:
         optimum = linear_program.maximise_reward(cmdp, missing + rounding * scale)
         if optimum is not None:
             return optimum
-    raise RuntimeError("HiGHS finds the program infeasible, although its Slater gap is 0.")
+    raise SolverError("a program whose Slater gap is 0, and which it finds infeasible")

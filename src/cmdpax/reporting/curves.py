@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from cmdpax.errors import FileError
-from cmdpax.experiments.reading import LATER, Results
+from cmdpax.experiments.reading import Results
+from cmdpax.experiments.tables import LATER
 from cmdpax.intervals import half_width
 from cmdpax.model import CMDP
 from cmdpax.reporting.allotting import Allotment

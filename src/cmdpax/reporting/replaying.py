@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from cmdpax.errors import CmdpaxError
 from cmdpax.experiments.reading import Results
 from cmdpax.experiments.runs import combinations, make_runs
-from cmdpax.experiments.specification import read_specification
+from cmdpax.experiments.specification import Specification, read_specification
 from cmdpax.reporting.sources import Source
 from cmdpax.reporting.toml import InexpressibleError, specification_text
 
@@ -85,24 +85,26 @@ def cover(results: Results) -> Coverage | None:
 
     specification = results.manifest["specification"]
     try:
-        runs = make_runs(read_specification(specification), ["any"])
-    except CmdpaxError:  # such as an algorithm of one's own that is not here
+        # A folder is no reason to import the algorithms that it names.
+        wanted = read_specification(specification, importing=False)
+        runs = make_runs(wanted, ["any"])
+        sources = _sources(wanted)
+    except CmdpaxError:  # such as more runs than fit in memory
         return None
     asked = {(run.configuration_name, run.configuration.seed) for run in runs}
-    sources = _sources(specification["cmdps"])
     cmdps = [fp for fp, entry in results.manifest["cmdps"].items() if entry["source"] in sources]
     on_them = results.final.filter(polars.col("cmdp").is_in(cmdps))
     done = sum(pair in asked for pair in on_them.select("configuration", "seed").iter_rows())
     return Coverage(len(asked) * len(cmdps) - done, len(results.final) - done)
 
 
-def _sources(cmdps: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _sources(wanted: Specification) -> list[dict[str, Any]]:
     """What the manifest says of the CMDPs of a specification."""
     found: list[dict[str, Any]] = []
-    for entry in cmdps:
-        if entry["environment"] is None:
-            found.append({"file": entry["file"]})
+    for entry in wanted.cmdps:
+        if entry.environment is None:
+            found.append({"file": entry.file})
             continue
-        for chosen in combinations(entry["parameters"]):
-            found.append({"environment": entry["environment"], "parameters": chosen})
+        for chosen in combinations(entry.parameters):
+            found.append({"environment": entry.environment, "parameters": chosen})
     return found

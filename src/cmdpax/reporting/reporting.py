@@ -4,7 +4,8 @@ import os
 from pathlib import Path
 
 from cmdpax.errors import FileError
-from cmdpax.files import require_folder, write_text
+from cmdpax.experiments.tables import readable
+from cmdpax.storage.writing import require_target, write_text
 
 ENDINGS = (".html", ".htm")
 
@@ -27,7 +28,9 @@ def report(folder: str | os.PathLike[str], out: str | os.PathLike[str]) -> Path:
 
     path = Path(out)
     require_page(path)
-    write_text(path, write_page(content(folder)))
+    with readable(Path(folder)):
+        page = write_page(content(folder))
+    write_text(path, page)
     return path
 
 
@@ -35,4 +38,4 @@ def require_page(path: Path) -> None:
     """Refuse a path that no page can be written to, before any work is done for it."""
     if path.suffix.lower() not in ENDINGS:
         raise FileError(f"{path} has the ending {path.suffix!r}; a page is a .html file.")
-    require_folder(path)
+    require_target(path)

@@ -1,6 +1,5 @@
 """What a page is made of: the sweeps in a folder, and the verdict of a reproduction."""
 
-import json
 import os
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -8,8 +7,10 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from cmdpax.errors import FileError, ParameterError
+from cmdpax.experiments.ownership import listed
 from cmdpax.experiments.reading import Results
-from cmdpax.experiments.sweeping import FORMAT
+from cmdpax.storage.paths import exists, is_folder
+from cmdpax.storage.texts import parse_json, read_bytes
 
 _MANIFEST, _VERDICT, _REPLAY = "manifest.json", "verdict.json", "replay.json"
 _PAPER = "paper"
@@ -56,22 +57,14 @@ def find_sources(folder: str | os.PathLike[str]) -> Sources:
         ParameterError: no run is finished.
     """
     path = Path(folder)
-    try:
-        return _find(path)
-    except FileError:
-        raise
-    except OSError as error:
-        raise FileError(f"{path} cannot be read: {error.strerror or error}.") from None
-
-
-def _find(path: Path) -> Sources:
+    inside = is_folder(path)
     name = path.resolve().name or str(path)
-    if (path / _MANIFEST).exists():
+    if exists(path / _MANIFEST):
         return Sources(name, "sweep", [_open(path, name, name)], None, None)
-    if not (path / _PAPER / _MANIFEST).exists():
-        wrong = "holds no results" if path.is_dir() else "is not a folder"
+    if not exists(path / _PAPER / _MANIFEST):
+        wrong = "holds no results" if inside else "is not a folder"
         raise FileError(f"{path} {wrong}; give one that `sweep` or `reproduce` wrote.")
-    found = [entry.name for entry in path.iterdir() if (entry / _MANIFEST).exists()]
+    found = [one for one in listed(path) if exists(path / one / _MANIFEST)]
     known = list(_LABELS)
     found.sort(key=lambda one: (known.index(one) if one in known else len(known), one))
     sweeps = [_open(path / one, one, _LABELS.get(one, one)) for one in found if one == _PAPER]
@@ -91,12 +84,6 @@ def _open(path: Path, name: str, label: str) -> Source:
 
 def _if_begun(path: Path, name: str, label: str) -> list[Source]:
     results = Results(path)
-    if results.manifest["format"] > FORMAT:
-        raise FileError(
-            f"{path} was written by a newer cmdpax (format {results.manifest['format']}); upgrade."
-        )
-    if not isinstance(results.manifest["specification"].get("num_episodes"), int):
-        raise FileError(f"{path / _MANIFEST} is damaged; run the sweep again to write it anew.")
     return [] if results.final.is_empty() else [Source(name, label, results)]
 
 
@@ -154,7 +141,7 @@ def _command(path: Path) -> str | None:
     if content is None:
         return None
     try:
-        command = json.loads(content)["command"]
+        command = parse_json(content)["command"]
         if not isinstance(command, str):
             raise ValueError("its command is no text")
     except (ValueError, TypeError, KeyError) as error:
@@ -164,10 +151,7 @@ def _command(path: Path) -> str | None:
 
 def _read(path: Path) -> bytes | None:
     """A file's content, or None if there is no such file."""
-    try:
-        return path.read_bytes() if path.exists() else None
-    except OSError as error:
-        raise FileError(f"{path} cannot be read: {error.strerror or error}.") from None
+    return read_bytes(path) if exists(path) else None
 
 
 def _damaged(path: Path, reason: str) -> FileError:

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cmdpax.errors import FileError
 from cmdpax.experiments import Results
 from cmdpax.figures.style import REFERENCE, canvas, save_figure
 from cmdpax.figures.sweeps import Line, best_lines, curve, draw_lines, name_lines, plot_sweep
@@ -32,14 +31,6 @@ def draw_figures(sweeps: dict[str, Results], folder: Path) -> list[Path]:
             paths.append(folder / (name + ending))
             save_figure(figure, paths[-1])
     return paths
-
-
-def make_figure_folder(folder: Path) -> None:
-    """Where the figures go."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"cannot write to {folder}: {error.strerror or error}.") from None
 
 
 def iterates(paper: Results, cmdp: str) -> "Figure":

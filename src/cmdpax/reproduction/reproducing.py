@@ -7,19 +7,22 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cmdpax.errors import ParameterError
+from cmdpax.arguments import RUN_BYTES
 from cmdpax.experiments import Results, Stand, sweep
-from cmdpax.files import write_text
+from cmdpax.hyperparameters import require_count
+from cmdpax.limits import require_room
 from cmdpax.reporting import report
 from cmdpax.reproduction import claims
 from cmdpax.reproduction.compilation import compilation_time
 from cmdpax.reproduction.costs import cost_ratios
 from cmdpax.reproduction.experiment import DUAL, PRIMAL_DUAL, QUICK, Scale, specifications
 from cmdpax.reproduction.measured import Measured
-from cmdpax.reproduction.pictures import draw_figures, make_figure_folder
+from cmdpax.reproduction.output import FIGURES, held
+from cmdpax.reproduction.pictures import draw_figures
 from cmdpax.reproduction.tables import configuration_table, table_as_markdown, write_table
 from cmdpax.reproduction.theory import theory_claim
 from cmdpax.reproduction.verdict import Claim, as_markdown, as_record
+from cmdpax.storage.writing import write_text
 
 
 class Reproduction(NamedTuple):
@@ -55,19 +58,18 @@ def reproduce(
     """Run the paper's experiment into a folder; what is there already is not run again.
 
     Args:
-        out: the folder.
+        out: the folder; one that holds other files is refused.
         quick: 1,000 episodes and two runs, for a first look.
         num_cmdps: CMDPs of the family, the paper's first.
         theory: also the theorem's parameters and the theory's bonuses, a million episodes.
         progress: called with the name of each sweep, gives the function that it reports to.
     """
-    if num_cmdps < 1:
-        raise ParameterError(f"num_cmdps is {num_cmdps}, it must be at least 1.")
+    num_cmdps = require_count("num_cmdps", num_cmdps)
+    require_room(f"a reproduction with {num_cmdps:,} CMDPs", num_cmdps * RUN_BYTES)
     start = time.perf_counter()
     scale = (QUICK if quick else Scale())._replace(num_cmdps=num_cmdps)
     folder = Path(out)
-    make_figure_folder(folder / "figures")  # not after all runs, if it cannot be written
-    with compilation_time() as compiled:
+    with held(folder), compilation_time() as compiled:
         sweeps = {
             name: sweep(
                 specification, folder / name, progress=progress(name) if progress else False
@@ -80,9 +82,9 @@ def reproduce(
             claim, more = theory_claim(folder, paper, progress)
             found.append(claim)
             sweeps |= more
-    figures = draw_figures(sweeps, folder / "figures")
-    _write(folder, found, paper, _command(quick, num_cmdps, theory))
-    page = report(folder, folder / "report.html")
+        figures = draw_figures(sweeps, folder / FIGURES)
+        _write(folder, found, paper, _command(quick, num_cmdps, theory))
+        page = report(folder, folder / "report.html")
     seconds = time.perf_counter() - start
     cmdps = list(paper.cmdps.values())
     return Reproduction(cmdps, sweeps, found, figures, page, seconds, compiled.seconds)

@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cmdpax.files import write_atomically
 from cmdpax.intervals import Interval, interval
 from cmdpax.reproduction.measured import Measured
+from cmdpax.storage.writing import write_atomically
 
 if TYPE_CHECKING:
     import polars

@@ -24,7 +24,7 @@ from cmdpax.experiments.cluster.messages import (
 )
 from cmdpax.experiments.cluster.scheduling import Crew, Schedule, Ticket
 from cmdpax.experiments.cluster.working import measure_order, run_order
-from cmdpax.experiments.executing import Failed, Finished, Work, table_schemas
+from cmdpax.experiments.executing import Failed, Finished, Ran, Work, table_schemas
 from cmdpax.experiments.runs import Batch, Kind, Run
 
 _SECONDS_BETWEEN_LOOKS = 1.0
@@ -92,15 +92,15 @@ class Driver:
 
     def run(self, pieces: Sequence[Piece], say: Say) -> Iterator[Finished | Failed]:
         """All batches, in the order in which they are done."""
-        errand = _Errand(pieces, self._work, self._tasks(run_order), self._tables)
-        for place, found in self._answers(errand, say):
+        errand = _Errand(pieces, self._work, self._tasks(run_order), self._ran)
+        for _, found in self._answers(errand, say):
             if isinstance(found, Failed):
                 yield found
             else:
-                yield Finished(pieces[place].batch, found.content, found.made)
+                yield from found.content.outcomes(found.made)
             del found  # tables are large
 
-    def _tables(self, batch: Batch, files: Sequence[bytes]) -> dict[str, Any]:
+    def _ran(self, batch: Batch, files: Sequence[bytes]) -> Ran:
         if batch.algorithm not in self._schemas:
             self._schemas[batch.algorithm] = table_schemas(self._work, batch)
         return read_answer(batch, self._work, files, self._schemas[batch.algorithm])

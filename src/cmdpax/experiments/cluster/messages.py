@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from cmdpax.errors import CmdpaxError, FileError
-from cmdpax.experiments.executing import Work
-from cmdpax.experiments.folder import TABLES, as_parquet, checksum
-from cmdpax.experiments.measures import chosen_columns
+from cmdpax.experiments.executing import Failed, Ran, Work
+from cmdpax.experiments.folder import TABLES, as_parquet
+from cmdpax.experiments.measures import MAY_BE_NAN, chosen_columns
+from cmdpax.experiments.records import checksum
 from cmdpax.experiments.runs import Batch, Model, Run
 from cmdpax.experiments.specification import read_specification
 from cmdpax.files import load, save
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 _MODEL = "cmdp.npz"
 _SHORT = 200
+_LONG = 1000
 _PER_CONSTRAINT = ("constraint_values", "multipliers", "strong_by_constraint", "weak_by_constraint")
 _WHO = ("run", "cmdp", "cmdp_name", "algorithm", "configuration", "seed", "num_episodes")
 
@@ -122,9 +124,13 @@ def _read_model(data: bytes) -> CMDP:
 # ------------------------------------------------------------------------------------------ answers
 
 
-def write_answer(tables: Mapping[str, "polars.DataFrame"]) -> list[bytes]:
-    """The tables as Parquet files."""
-    return [as_parquet(tables[name]) for name in TABLES]
+def write_answer(ran: Ran) -> list[bytes]:
+    """The tables as Parquet files, and, as JSON, the runs that cannot be accounted for."""
+    failed = [
+        {"runs": [run.identity for run in one.batch.runs], "error": one.error} for one in ran.failed
+    ]
+    tables = [as_parquet(ran.tables[name]) for name in TABLES]
+    return [*tables, json.dumps(failed).encode()]
 
 
 class Header(NamedTuple):
@@ -161,7 +167,7 @@ def read_header(files: Any) -> Header:
     try:
         content = json.loads(files[0])
         checksums = content["checksums"]
-        error = None if content["error"] is None else str(content["error"])
+        error = None if content["error"] is None else _text(content["error"])
         seconds = _seconds(content["seconds"])
         header = Header(str(content["worker"]), seconds, _made(content["made"]), error)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
@@ -184,6 +190,11 @@ def _made(content: Any) -> dict[str, Any]:
         str(name)[:_SHORT]: str(value)[:_SHORT] for name, value in content["versions"].items()
     }
     return {"versions": versions, "device": str(content["device"])[:_SHORT]}
+
+
+def _text(content: Any) -> str:
+    """What a worker says, as people may see it."""
+    return "".join(filter(str.isprintable, str(content)))[:_LONG]
 
 
 def _seconds(number: Any) -> float:
@@ -213,8 +224,8 @@ def read_rate(files: Sequence[bytes]) -> tuple[float, float]:
 
 def read_answer(
     batch: Batch, work: Work, files: Sequence[bytes], schemas: Mapping[str, Any]
-) -> dict[str, "polars.DataFrame"]:
-    """The tables, if they are those of the batch.
+) -> Ran:
+    """What came of a batch, if it is that of the batch.
 
     Args:
         batch: what was asked for.
@@ -228,6 +239,7 @@ def read_answer(
     import polars
 
     try:
+        *files, rest = files
         tables = {
             name: polars.read_parquet(io.BytesIO(file))
             for name, file in zip(TABLES, files, strict=True)
@@ -239,21 +251,52 @@ def read_answer(
         ValueError,
         OSError,
     ) as error:
-        raise AnswerError(f"an answer is not two Parquet tables: {error}") from None
+        why = " ".join(str(error).split())[:_SHORT].rstrip(".")
+        raise AnswerError(f"an answer is not two Parquet tables ({why}).") from None
+    failed = _read_failed(batch, rest)
+    names = {run.identity for one in failed for run in one.batch.runs}
+    done = Batch(batch.algorithm, [run for run in batch.runs if run.identity not in names])
     for name, table in tables.items():
         if dict(table.schema) != dict(schemas[name]):
             raise AnswerError(
                 f"an answer's table {name} has other columns than this version of cmdpax; install "
                 "the same version on all machines."
             )
-    _check_final(batch, work, tables["final"])
-    _check_curves(batch, work, tables["curves"])
-    return tables
+    _check_final(done, work, tables["final"])
+    _check_curves(done, work, tables["curves"])
+    return Ran(done, tables, failed)
+
+
+def _read_failed(batch: Batch, file: bytes) -> list[Failed]:
+    """The runs that the worker could not account for, and why, in its own words."""
+    runs = {run.identity: run for run in batch.runs}
+    try:
+        failed = [
+            Failed(
+                Batch(batch.algorithm, [runs.pop(name) for name in entry["runs"]]),
+                _text(entry["error"]),
+                1,
+            )
+            for entry in json.loads(file)
+        ]
+        if not all(one.batch.runs for one in failed):
+            raise ValueError("nothing failed")
+        return failed
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise AnswerError("an answer's failed runs are not those of the batch.") from None
 
 
 def _check_numbers(name: str, table: "polars.DataFrame") -> None:
+    """No gaps; and accounts are numbers, since what is not would never be found unsafe."""
+    import polars
+
     if any(column.null_count() for column in table):
         raise AnswerError(f"an answer's table {name} has gaps.")
+    accounts = table.drop(MAY_BE_NAN, strict=False)
+    plain = accounts.select(polars.selectors.float())
+    lists = accounts.select(polars.selectors.by_dtype(polars.List(polars.Float64)))
+    if not all(column.is_finite().all() for column in [*plain, *(c.explode() for c in lists)]):
+        raise AnswerError(f"an answer's table {name} has accounts that are not numbers.")
 
 
 def _check_final(batch: Batch, work: Work, final: "polars.DataFrame") -> None:
@@ -273,6 +316,8 @@ def _check_final(batch: Batch, work: Work, final: "polars.DataFrame") -> None:
     ]
     if final.select(_WHO).rows() != expected:
         raise AnswerError("an answer is of other runs than those that were asked for.")
+    if not batch.runs:
+        return
     chosen = polars.DataFrame(chosen_columns(batch.runs))
     if not final.select(chosen.columns).equals(chosen):
         raise AnswerError("an answer is of other hyperparameters than those that were asked for.")
@@ -284,7 +329,7 @@ def _check_curves(batch: Batch, work: Work, curves: "polars.DataFrame") -> None:
 
     _check_numbers("curves", curves)
     recorded = work.wanted.recorded()
-    identities = np.repeat([run.identity for run in batch.runs], len(recorded))
+    identities = np.repeat(np.array([run.identity for run in batch.runs], str), len(recorded))
     episodes = np.tile(recorded, len(batch.runs))
     if len(curves) != len(identities) or not (
         curves["run"].equals(polars.Series("run", identities))

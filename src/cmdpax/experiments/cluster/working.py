@@ -2,7 +2,6 @@
 
 import json
 import time
-import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,13 +9,11 @@ from cmdpax.caching import cache_compilation
 from cmdpax.engine import one_core
 from cmdpax.experiments.cluster.cutting import measure
 from cmdpax.experiments.cluster.messages import Header, read_order, write_answer, write_header
-from cmdpax.experiments.executing import made_here, run_in_parts
-
-_TRACEBACK = "Traceback (most recent call last):"
+from cmdpax.experiments.executing import in_one_line, made_here, run_in_parts
 
 
 def run_order(order: bytes, on_one_core: bool, *models: bytes) -> list[bytes]:
-    """Run a batch: a header as JSON, then the tables as Parquet."""
+    """Run a batch: a header as JSON, then what `write_answer` makes."""
 
     def run(work: Any, batch: Any) -> list[bytes]:
         return write_answer(run_in_parts(work, batch))
@@ -47,17 +44,8 @@ def _answer(
         with one_core(on_one_core):
             files = run(work, batch)
     except Exception as error:
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        place = f"{last.filename.rpartition('/')[2]}:{last.lineno}"
-        text = f"{type(error).__name__}: {_one_line(str(error))} ({place})"
-        return [_header(begun, text, [])]
+        return [_header(begun, in_one_line(error), [])]
     return [_header(begun, None, files), *files]
-
-
-def _one_line(text: str) -> str:
-    """JAX puts whole tracebacks into a message: its first line, and what was raised at last."""
-    lines = [line.strip() for line in text.replace(_TRACEBACK, "").splitlines() if line.strip()]
-    return " … ".join([*lines[:1], *lines[1:][-1:]])
 
 
 def _header(begun: float, error: str | None, files: Sequence[bytes]) -> bytes:

@@ -1,0 +1,101 @@
+"""The tables of a sweep as they are read: with the columns and types that were written.
+
+Checksums protect them against accidents. Whoever changes a table and its checksum can write any
+numbers, but no table ends in a traceback.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cmdpax.storage.paths import DamagedError
+
+if TYPE_CHECKING:
+    import polars
+
+LATER = ("strong_by_constraint", "weak_by_constraint")
+"""Columns of `curves` that folders of the first versions do not have."""
+_REGRETS = ("strong_objective", "strong_constraints", "weak_objective", "weak_constraints")
+_SCHEDULES = ("step_size", "regularization", "margin")
+_FINAL = {
+    "text": ("run", "cmdp", "cmdp_name", "algorithm", "configuration"),
+    "integer": ("seed", "num_episodes"),
+    "number": (
+        *(name + part for name in _SCHEDULES for part in ("", "_exponent", "_offset")),
+        "max_multiplier",
+        *_REGRETS,
+    ),
+}
+_CURVES = {
+    "text": ("run",),
+    "integer": ("episode",),
+    "number": ("value", "suboptimality", "violation", *_REGRETS),
+    "list": ("constraint_values", "multipliers"),
+}
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """What Polars says about the tables in a folder as an error of ours."""
+    import polars
+
+    try:
+        yield
+    except (polars.exceptions.PolarsError, polars.exceptions.PanicException) as error:
+        raise _damaged(path, " ".join(str(error).split())[:200]) from None
+
+
+def read_final(paths: Sequence[Path]) -> "polars.DataFrame":
+    """A row per run, from the files of all batches; there is at least one."""
+    import polars
+
+    with readable(paths[0].parent):
+        frames = [polars.read_parquet(path, glob=False) for path in paths]
+        for path, frame in zip(paths, frames, strict=True):
+            _require_columns(path, frame.schema, _FINAL)
+            required = [name for names in _FINAL.values() for name in names]
+            gaps = frame.select(required).null_count().sum_horizontal().item()
+            if gaps or any(kind.is_nested() for kind in frame.schema.values()):
+                raise _damaged(path, "it has gaps or lists")
+        return polars.concat(frames)
+
+
+def scan_curves(paths: Sequence[Path]) -> "polars.LazyFrame":
+    """A row per run and recorded episode; what an earlier version did not write is null."""
+    import polars
+
+    kinds: dict[bool, list[Path]] = {}
+    with readable(paths[0].parent):
+        for path in paths:
+            schema = polars.scan_parquet(path, glob=False).collect_schema()
+            is_whole = set(LATER) <= set(schema)
+            lists = (*_CURVES["list"], *(LATER if is_whole else ()))
+            _require_columns(path, schema, _CURVES | {"list": lists})
+            kinds.setdefault(is_whole, []).append(path)
+        scans = {whole: polars.scan_parquet(some, glob=False) for whole, some in kinds.items()}
+        if False in scans:
+            absent = polars.lit(None, dtype=polars.List(polars.Float64))
+            scans[False] = scans[False].with_columns(**dict.fromkeys(LATER, absent))
+        return polars.concat(scans.values())
+
+
+def _require_columns(path: Path, schema: Any, columns: dict[str, tuple[str, ...]]) -> None:
+    import polars
+
+    kinds: dict[str, Any] = {
+        "text": polars.String,
+        "integer": polars.Int64,
+        "number": polars.Float64,
+        "list": polars.List(polars.Float64),
+    }
+    for kind, names in columns.items():
+        for name in names:
+            if schema.get(name) != kinds[kind]:
+                raise _damaged(path, f"its column {name} is missing or of another type")
+
+
+def _damaged(path: Path, why: str) -> DamagedError:
+    return DamagedError(
+        f"{path} is none of a sweep's tables ({why}); run the sweep again, in a new folder."
+    )

@@ -1,0 +1,191 @@
+"""What a learner must return, and what is said of one that does not.
+
+Structure and shapes are checked while a learner is traced, which costs nothing per episode. Numbers
+can only be checked while it runs: `flaws_of` is part of the compiled accounts. What is played is
+exp(log_policy), so a policy has no negative entries and only its sums have to be looked at.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple, NoReturn
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Integer
+
+from cmdpax.errors import LearnerError
+from cmdpax.estimation import Knowledge, Trajectory
+from cmdpax.learners.base import Factory, Hyperparameters, Info, Learner
+from cmdpax.model import Sizes
+
+_ARRAYS = (jax.Array, np.ndarray, np.generic, int, float)
+_OTHERS = "choose less extreme hyperparameters, or correct the learner if it is your own"
+FLAWS = (
+    ("a policy with entries that are not finite numbers", _OTHERS),
+    ("a policy with rows that do not sum to 1", "normalize it, as jax.nn.log_softmax does"),
+    ("multipliers that are not finite numbers", _OTHERS),
+)
+"""What may be wrong with an episode's numbers, and how it is mended."""
+
+
+# ----------------------------------------------------------------------------------- while it runs
+
+
+def flaws_of(
+    sums: Float[Array, "... H S"], multipliers: Float[Array, "... I"]
+) -> Bool[Array, "... 3"]:
+    """Which of `FLAWS` some episodes have, from the sums of their policies' rows."""
+    tolerance = 1e-6 if sums.dtype.itemsize >= 8 else 1e-3
+    finite = jnp.all(jnp.isfinite(sums), axis=(-2, -1))
+    normalized = jnp.all(jnp.abs(sums - 1) <= tolerance, axis=(-2, -1))
+    bounded = jnp.all(jnp.isfinite(multipliers), axis=-1)
+    return jnp.stack([~finite, finite & ~normalized, ~bounded], axis=-1)
+
+
+def first_flaws(
+    found: Bool[Array, "E ... 3"], first: int | Integer[Array, ""]
+) -> Integer[Array, "... 3"]:
+    """The first of the episodes first, first + 1, … that has each flaw; 0 where none has."""
+    episodes = first + jnp.argmax(found, axis=0).astype(jnp.int32)
+    return jnp.where(jnp.any(found, axis=0), episodes, 0)
+
+
+class Flawed(NamedTuple):
+    """A run that cannot be accounted for: its place, and its earliest flaw."""
+
+    place: int
+    flaw: int  # of `FLAWS`
+    episode: int
+
+
+def flawed_runs(firsts: Integer[np.ndarray, "R 3"]) -> list[Flawed]:
+    """The runs with a flaw, from what `first_flaws` found."""
+    return [
+        Flawed(int(place), int(flaw), int(firsts[place, flaw]))
+        for place in np.flatnonzero(firsts.any(axis=1))
+        for flaw in [np.where(firsts[place] > 0, firsts[place], np.inf).argmin()]
+    ]
+
+
+def require_sound(
+    algorithm: str, firsts: Integer[np.ndarray, "R 3"], name_run: Callable[[int], str]
+) -> None:
+    """Raise for the first run with a flaw; `name_run` says which one it is."""
+    for place, flaw, episode in flawed_runs(firsts)[:1]:
+        what, fix = FLAWS[flaw]
+        run = f" ({name})" if (name := name_run(place)) else ""
+        raise LearnerError(f"{algorithm} returned {what} in episode {episode}{run}; {fix}.")
+
+
+# ----------------------------------------------------------------------------- while it is traced
+
+
+def make_checked(
+    factory: Factory, knowledge: Knowledge, hyperparameters: Hyperparameters
+) -> Learner:
+    """The learner of a factory; what it returns is checked whenever it is traced."""
+    refuse = functools.partial(_refuse, factory)
+    learner = factory(knowledge, hyperparameters)
+    fix = "return cmdpax.learners.Learner(init, update), two functions"
+    if not isinstance(learner, Learner):
+        refuse(f"returned {_kind(learner)} from its factory", fix)
+    if not all(map(callable, learner)):
+        refuse("has an init or update that is no function", fix)
+
+    def init() -> Any:
+        state = learner.init()
+        _check_policy(refuse, knowledge.sizes, state)
+        return state
+
+    def update(state: Any, trajectory: Trajectory) -> tuple[Any, Info]:
+        result = learner.update(state, trajectory)
+        if not (isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], Info)):
+            refuse(f"returned {_kind(result)} from update", "return the pair (state, Info(…))")
+        following, info = result
+        _check_same(refuse, state, following)
+        _check_info(refuse, knowledge.sizes, info)
+        return following, info
+
+    return Learner(init, update)
+
+
+def factory_name(factory: Factory) -> str:
+    """What a factory is called, for people: "module:name"."""
+    named = factory.func if isinstance(factory, functools.partial) else factory
+    name = getattr(named, "__qualname__", type(named).__qualname__)
+    return f"{getattr(named, '__module__', 'builtins')}:{name}"
+
+
+Refuse = Callable[[str, str], NoReturn]
+"""Called with what is wrong and how it is mended; raises."""
+
+
+def _refuse(factory: Factory, what: str, fix: str) -> NoReturn:
+    raise LearnerError(f"the learner {factory_name(factory)} {what}; {fix}.")
+
+
+def _check_policy(refuse: Refuse, sizes: Sizes, state: Any) -> None:
+    """A state holds arrays, among them `log_policy` with a row for every step and state."""
+    _, *pairs = sizes
+    shape = tuple(pairs)
+    log_policy = getattr(state, "log_policy", None)
+    if log_policy is None:
+        refuse(
+            f"returned {_kind(state)} without the field log_policy from init",
+            "return a NamedTuple in which log_policy is the logarithm of the first policy",
+        )
+    for path, leaf in jax.tree.leaves_with_path(state):
+        if not isinstance(leaf, _ARRAYS):
+            place = jax.tree_util.keystr(path)
+            refuse(f"returned {_kind(leaf)} as state{place} from init", "keep arrays in the state")
+    found = getattr(log_policy, "shape", None)
+    if found != shape:
+        refuse(
+            f"returned a policy of shape {found}, expected (H, S, A) = {shape}",
+            "give log_policy a row for every step and state, as jnp.broadcast_to makes them",
+        )
+    if not jnp.issubdtype(log_policy.dtype, jnp.floating):
+        refuse(
+            f"returned a log_policy of type {log_policy.dtype}",
+            "give it the type knowledge.initial.dtype",
+        )
+
+
+def _check_same(refuse: Refuse, state: Any, following: Any) -> None:
+    """A state keeps its structure, shapes and types from episode to episode."""
+    fix = "keep the structure, shapes and types that init gives"
+    structures: list[Any] = [jax.tree.structure(tree) for tree in (state, following)]
+    if structures[0] != structures[1]:
+        refuse(f"returned a state of another structure from update ({_kind(following)})", fix)
+    before, after = (jax.tree.leaves_with_path(tree) for tree in (state, following))
+    for (path, old), (_, new) in zip(before, after, strict=True):
+        was, now = jax.typeof(old), jax.typeof(new)
+        # A number whose type Python chose takes the type of what follows it.
+        if was.shape != now.shape or (was.dtype != now.dtype and not was.weak_type):
+            place = jax.tree_util.keystr(path)
+            refuse(f"changed state{place} from {_array(was)} to {_array(now)} in update", fix)
+
+
+def _check_info(refuse: Refuse, sizes: Sizes, info: Info) -> None:
+    """`Info` has the shapes that the accounts take."""
+    num_constraints, *pairs = sizes
+    expected: list[tuple[str, tuple[int, ...], str]] = [
+        ("multipliers", (num_constraints,), "give zeros where it has none"),
+        ("constraint_values", (num_constraints,), "give zeros where it has none"),
+    ]
+    if info.q_values is not None:
+        expected.append(("q_values", tuple(pairs), "give None where it has none"))
+    for name, shape, fix in expected:
+        found = getattr(getattr(info, name), "shape", None)
+        if found != shape:
+            refuse(f"returned {name} of shape {found}, expected {shape}", fix)
+
+
+def _kind(value: Any) -> str:
+    """The type of a value, for people."""
+    return "None" if value is None else f"a {type(value).__name__}"
+
+
+def _array(kind: Any) -> str:
+    return f"{kind.dtype}{list(kind.shape)}"

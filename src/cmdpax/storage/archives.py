@@ -1,0 +1,117 @@
+"""`.npz` archives from outside: names and declared sizes are checked before anything is unpacked.
+
+An archive of 2,500 bytes can declare, and hold, gigabytes. So its table of contents is read first,
+then the headers of its arrays, and only what fits the limit and agrees with itself is unpacked.
+Nothing is ever unpickled.
+"""
+
+import math
+import warnings
+import zipfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import IO, Any, Literal, NamedTuple
+
+import numpy as np
+
+from cmdpax.errors import CmdpaxError, FileError
+from cmdpax.limits import require_room
+from cmdpax.storage.paths import DamagedError, reason, require_file
+
+_HEADERS: dict[tuple[int, int], Callable[..., tuple[tuple[int, ...], bool, np.dtype[Any]]]] = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # NumPy writes no other
+_LEAST_ITEM = 8  # bytes: smaller numbers become doubles
+_MOST_MEMBERS = 100_000
+
+
+def read_npz(
+    path: Path, require_names: Callable[[Iterable[str]], None] = lambda names: None
+) -> dict[str, np.ndarray]:
+    """All arrays of an archive.
+
+    Args:
+        path: the file.
+        require_names: called with the arrays' names; raises where it expects others.
+
+    Raises:
+        DamagedError: it is no archive of arrays, or damaged.
+        FileError: it cannot be read, or is too large to be unpacked.
+    """
+    require_file(path)
+    try:
+        with (
+            path.open("rb") as file,
+            zipfile.ZipFile(file) as archive,
+            warnings.catch_warnings(action="error"),  # NumPy warns about headers that are odd
+        ):
+            members = _members(archive)
+            require_names(members)
+            declared = sum(info.file_size for info in members.values())
+            require_room(str(path), declared, error=FileError)
+            arrays = {name: _described(archive, info) for name, info in members.items()}
+            require_room(str(path), sum(map(_unpacked, arrays.values())), error=FileError)
+            return {name: _read(archive, arrays[name]) for name in arrays}
+    except CmdpaxError:
+        raise
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {reason(error)}.") from None
+    except Exception as error:
+        # Whatever zipfile, zlib and NumPy's parser of Python literals raise: there is no end to it.
+        pickled = isinstance(error, ValueError) and "pickled" in str(error)
+        why = str(error) if pickled else "it is damaged, truncated or something else"
+        raise DamagedError(f"{path} is not a readable .npz file: {why}.") from None
+
+
+class _Described(NamedTuple):
+    """An array of an archive, before it is unpacked."""
+
+    info: zipfile.ZipInfo
+    start: int  # where the numbers begin
+    shape: tuple[int, ...]
+    in_columns: bool
+    dtype: np.dtype[Any]
+
+
+def _members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+    """The members by the names of their arrays; each name once."""
+    infos = archive.infolist()
+    members = {info.filename.removesuffix(".npy"): info for info in infos}
+    if not infos or len(members) < len(infos) or len(infos) > _MOST_MEMBERS:
+        raise ValueError("no members, too many, or two of one name")
+    if any(info.compress_type not in _METHODS for info in infos):
+        raise ValueError("a method of compression that NumPy does not use")
+    return members
+
+
+def _described(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> _Described:
+    """What the header of an array says, if the member is exactly as long as that."""
+    with archive.open(info) as file:
+        shape, in_columns, dtype = _header(file)
+        start = file.tell()
+    if dtype.hasobject:
+        raise ValueError("it holds pickled objects, which are never loaded")
+    whole = all(type(length) is int and length >= 0 for length in shape)
+    if not whole or start + math.prod(shape) * dtype.itemsize != info.file_size:
+        raise ValueError("another size than the header says")
+    return _Described(info, start, shape, in_columns, dtype)
+
+
+def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    return _HEADERS[np.lib.format.read_magic(file)](file)
+
+
+def _unpacked(array: _Described) -> int:
+    """The bytes that an array takes when its numbers have become doubles."""
+    return math.prod(array.shape) * max(array.dtype.itemsize, _LEAST_ITEM)
+
+
+def _read(archive: zipfile.ZipFile, array: _Described) -> np.ndarray:
+    """The array; the archive's checksum is compared once all of it has been read."""
+    with archive.open(array.info) as file:
+        file.read(array.start)
+        content = file.read()
+    order: Literal["F", "C"] = "F" if array.in_columns else "C"
+    return np.ndarray(array.shape, array.dtype, content, order=order)

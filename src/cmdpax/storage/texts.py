@@ -1,0 +1,122 @@
+"""JSON and TOML from outside: whatever the text says, a value or one sentence.
+
+Python's parsers take what no consumer expects: an integer of 400 digits, the same key twice (the
+last one wins), nesting up to the end of the stack, halves of characters that no file can hold. Here
+these are refused, as a `ValueError` that says why.
+"""
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from cmdpax.errors import FileError
+from cmdpax.limits import require_room
+from cmdpax.storage.paths import reason, require_file, status
+
+_MEMORY_PER_BYTE = 16  # of a text, when it has become Python objects
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_DEEPEST = 200
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a file of text.
+
+    Raises:
+        FileError: it is not there, not a file, too large, or may not be read.
+    """
+    require_file(path)
+    found = status(path)
+    size = 0 if found is None else found.st_size
+    require_room(str(path), size * _MEMORY_PER_BYTE, error=FileError)
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {reason(error)}.") from None
+
+
+def parse_json(content: bytes | str) -> Any:
+    """A JSON value; an integer beyond 64 bits is a float.
+
+    Raises:
+        ValueError: why it is none.
+    """
+    text = content.encode(errors="surrogatepass") if isinstance(content, str) else content
+    try:
+        value = json.loads(text, object_pairs_hook=_unique, parse_int=_integer)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    if _SURROGATE.search(text):
+        for one in _scalars(value):
+            if isinstance(one, str):
+                _require_characters(one)
+    return value
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The tables of a TOML file.
+
+    Raises:
+        FileError: it cannot be read, or is none.
+    """
+    try:
+        if (found := status(path)) is None:
+            raise FileError(f"{path} does not exist.")
+        require_room(str(path), found.st_size * _MEMORY_PER_BYTE, error=FileError)
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        for one in _scalars(content):
+            if type(one) is int:
+                _integer(str(one))
+        return content
+    except FileError:
+        raise
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {reason(error)}.") from None
+    except RecursionError:
+        raise FileError(f"{path} is not a TOML file: it is nested too deeply.") from None
+    except ValueError as error:
+        raise FileError(f"{path} is not a TOML file: {' '.join(str(error).split())}.") from None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {twice[:100]!r} is there twice")
+    return found
+
+
+def _integer(text: str) -> int | float:
+    """Whole numbers of other languages may be long; of 309 digits they are no numbers any more."""
+    if len(text) < 19:
+        return int(text)
+    number = float(text)
+    if number in (float("inf"), float("-inf")):
+        raise ValueError(f"the integer {text[:8]}… of {len(text.lstrip('-'))} digits is too large")
+    return int(text) if -(2**63) <= int(text) < 2**63 else number
+
+
+def _scalars(value: Any) -> Iterator[Any]:
+    """Everything in a value that holds nothing, and the keys, without recursion."""
+    waiting = [(value, 0)]
+    while waiting:
+        one, depth = waiting.pop()
+        if depth > _DEEPEST:
+            raise ValueError("it is nested too deeply")
+        if isinstance(one, dict):
+            yield from one
+            waiting += [(entry, depth + 1) for entry in one.values()]
+        elif isinstance(one, list):
+            waiting += [(entry, depth + 1) for entry in one]
+        else:
+            yield one
+
+
+def _require_characters(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"the text {text[:40]!r} holds half of a character") from None

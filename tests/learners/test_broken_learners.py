@@ -1,0 +1,261 @@
+"""Wrong learners are refused with a sentence, by `learn`, `replay` and `Agent` alike."""
+
+import functools
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+import broken_learners
+import cmdpax
+from cmdpax.batch import Configuration, Task
+from cmdpax.engine import run_batch
+from cmdpax.hyperparameters import hyperparameters
+from cmdpax.learners.contract import factory_name, first_flaws, flawed_runs, flaws_of
+from cmdpax.simulation import Design
+from learning_cases import NO_WARNING, logged, model
+
+NUM_EPISODES = 40
+CONTRACT = {
+    "nothing": "returned None from its factory; return cmdpax.learners.Learner(init, update)",
+    "pair": "returned a tuple from its factory",
+    "no_functions": "has an init or update that is no function",
+    "no_state": "returned None without the field log_policy from init",
+    "no_policy": "returned a tuple without the field log_policy from init",
+    "no_step": "returned a policy of shape (3, 2), expected (H, S, A) = (3, 3, 2); give log_policy",
+    "no_array": "returned a str as state.episode from init; keep arrays",
+    "whole_numbers": "returned a log_policy of type int",
+    "no_pair": "returned a State from update; return the pair (state, Info(…))",
+    "no_info": "returned a tuple from update; return the pair",
+    "other_state": "returned a state of another structure from update (a WithPolicy)",
+    "growing": "changed state.episode from int32[] to int32[2] in update; keep the structure",
+    "retyped": "changed state.episode from int32[] to float",
+    "one_multiplier": "returned multipliers of shape (7,), expected (2,)",
+}
+NUMBERS = {
+    "logits": "a policy with rows that do not sum to 1 in episode 1",
+    "not_a_number": "a policy with entries that are not finite numbers in episode 1",
+    "infinite": "a policy with entries that are not finite numbers in episode 1",
+    "wild_multipliers": "multipliers that are not finite numbers in episode 1",
+}
+
+
+def learn(factory: Any, **changes: Any) -> cmdpax.History:
+    arguments = {"num_episodes": NUM_EPISODES, "seeds": 2, "max_multiplier": NO_WARNING}
+    return cmdpax.learn(model(2), factory, **(arguments | changes))
+
+
+def replay(factory: Any) -> cmdpax.Replay:
+    return cmdpax.replay(model(2), factory, logged(model(2)), max_multiplier=NO_WARNING)
+
+
+def make_agent(factory: Any) -> cmdpax.Agent:
+    return cmdpax.Agent(
+        factory, num_states=3, num_actions=2, horizon=3, thresholds=[1.0, 1.0], initial=0
+    )
+
+
+USES: list[Callable[[Any], Any]] = [learn, replay, make_agent]
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("name", CONTRACT)
+def test_a_broken_contract_names_the_learner_and_the_fix(
+    name: str, use: Callable[[Any], Any]
+) -> None:
+    factory = getattr(broken_learners, name)
+    with pytest.raises(cmdpax.LearnerError) as raised:
+        use(factory)
+    message = str(raised.value)
+    assert message.startswith(f"the learner {factory_name(factory)} ")
+    assert CONTRACT[name] in message
+    assert message.endswith(".")
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_that_cannot_be_accounted_for_are_refused(
+    name: str, use: Callable[[Any], Any]
+) -> None:
+    with pytest.raises(cmdpax.LearnerError, match=re.escape(NUMBERS[name])):
+        use(getattr(broken_learners, name))
+
+
+def test_single_precision_too() -> None:
+    for name, message in NUMBERS.items():
+        with pytest.raises(cmdpax.LearnerError, match=re.escape(message)):
+            learn(getattr(broken_learners, name), precision="single")
+    assert learn(broken_learners.sound, precision="single").policy.shape == (2, 3, 3, 2)
+
+
+def test_a_wrong_learner_does_not_run_to_its_end() -> None:
+    """Ten million episodes would take minutes; one block is enough."""
+    done: list[int] = []
+    with pytest.raises(cmdpax.LearnerError, match="in episode 1 "):
+        learn(
+            broken_learners.not_a_number,
+            num_episodes=10**7,
+            progress=lambda episodes, total: done.append(episodes),
+        )
+    assert max(done) == 0
+
+
+@pytest.mark.parametrize("num_episodes", [1600, 2500])
+def test_a_policy_that_breaks_late_is_found(num_episodes: int, tmp_path: Path) -> None:
+    """In the last block, or in one that is not; nothing of it is left in a checkpoint."""
+    path = tmp_path / "runs.npz"
+    sentence = rf"in episode {broken_learners.LATE} \(seed 3, step_size 0.1, regularization 0, "
+    for _ in range(2):
+        with pytest.raises(cmdpax.LearnerError, match=sentence):
+            learn(
+                broken_learners.later_not_a_number,
+                num_episodes=num_episodes,
+                seeds=[3],
+                checkpoint=path,
+            )
+    assert learn(broken_learners.later_not_a_number, num_episodes=1400).value.shape == (2, 1400)
+
+
+def test_the_run_is_named() -> None:
+    """One of the runs that are wrong, with its seed and what was chosen for it."""
+    with pytest.raises(cmdpax.LearnerError) as raised:
+        cmdpax.learn(
+            cmdpax.environments.make("random"),
+            "regularized-dual",
+            num_episodes=30,
+            seeds=[5, 6, 7],
+            regularization=1e-100,
+        )
+    assert re.fullmatch(
+        "regularized-dual returned a policy with entries that are not finite numbers in episode 1 "
+        r"\(seed [567], step_size 0.1, regularization 1e-100, max_multiplier 6, margin 0\); choose "
+        "less extreme hyperparameters, or correct the learner if it is your own.",
+        str(raised.value),
+    )
+
+
+def test_repeated_runs_are_checked_too() -> None:
+    cmdp = model(2)
+    name = broken_learners.logits.__qualname__
+    manifest = learn(broken_learners.sound).manifest | {"algorithm": name}
+    with pytest.raises(cmdpax.LearnerError, match="rows that do not sum to 1"):
+        cmdpax.repeat(cmdp, manifest, algorithm=broken_learners.logits)
+
+
+def test_a_field_named_policy_is_nobodys_business() -> None:
+    """What is played is exp(log_policy), in `learn`, in `replay` and by an agent."""
+    history, plain = (learn(f, log=True) for f in (broken_learners.with_policy, "vanilla-dual"))
+    uniform = np.full((3, 3, 2), 0.5)
+    np.testing.assert_allclose(history.policy, np.stack([uniform] * 2), rtol=0, atol=1e-12)
+    expected = cmdpax.evaluate(model(2), uniform)
+    np.testing.assert_allclose(history.value, expected.value, rtol=0, atol=1e-12)
+    assert plain.log is not None
+    replayed = cmdpax.replay(model(2), broken_learners.with_policy, plain.log.run(0))
+    np.testing.assert_allclose(replayed.policies[-1], uniform, rtol=0, atol=1e-12)
+    agent = make_agent(broken_learners.with_policy)
+    np.testing.assert_allclose(agent.policy, uniform, rtol=0, atol=1e-12)
+
+
+def test_a_number_of_python_may_get_its_type_later() -> None:
+    for use in USES:
+        use(broken_learners.counting_in_python)
+
+
+def test_an_agent_keeps_what_it_learned() -> None:
+    """A policy that breaks after some episodes is refused, and the agent is as it was."""
+    agent = make_agent(broken_learners.wrong_if_regularized)
+    assert agent.expects == "start"
+    agent = cmdpax.Agent(
+        broken_learners.wrong_if_regularized,
+        num_states=3,
+        num_actions=2,
+        horizon=3,
+        thresholds=[1.0],
+        initial=0,
+        regularization=0.9,
+    )
+    for _ in range(5):
+        one_episode(agent)
+    with pytest.raises(cmdpax.LearnerError, match=r"in episode 7 \(the agent is as it was\); "):
+        one_episode(agent)
+    assert (agent.num_episodes, agent.expects) == (5, "end")
+    np.testing.assert_allclose(agent.policy, 0.5)
+
+
+def one_episode(agent: cmdpax.Agent) -> None:
+    agent.start(0)
+    for _ in range(3):
+        agent.act(agent.state or 0)
+        agent.observe(0.5, [0.5], 0)
+    agent.end()
+
+
+@pytest.mark.parametrize("runs_last", [False, True])
+def test_what_is_not_a_number_is_never_safe(
+    runs_last: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two runs in a batch one breaks in episode 7: from there on every episode is unsafe."""
+    monkeypatch.setattr(
+        "cmdpax.engine._on_accelerator",
+        lambda task: task._replace(design=task.design._replace(runs_last=runs_last)),
+    )
+    monkeypatch.setattr("cmdpax.engine.num_cores", lambda: 1)
+    fine, broken = run_both(broken_learners.wrong_if_regularized)
+    assert fine["flaws"].tolist() == [0, 0, 0]
+    assert broken["flaws"].tolist() == [7, 0, 0]
+    assert fine["unsafe"].tolist() == [0]
+    assert broken["unsafe"].tolist() == [NUM_EPISODES - 6]
+    assert np.isfinite(fine["values"]).all()
+    np.testing.assert_array_equal(np.isnan(broken["values"]).any(axis=-1), np.arange(40) >= 6)
+    for one in run_both(broken_learners.wild_multipliers):
+        assert one["flaws"].tolist() == [0, 0, 1]
+        assert one["capped"].tolist() == [NUM_EPISODES] * 2
+
+
+def run_both(factory: Any) -> list[dict[str, np.ndarray]]:
+    """Two runs, with τ = 0 and 1; unsafe is what violates a threshold by a million."""
+    cmdp = model(2)
+    design = Design(factory, True, False, False, False)
+    recorded = np.arange(1, NUM_EPISODES + 1)
+    task = Task(design, [cmdp], [cmdpax.solve(cmdp).value], recorded, NUM_EPISODES, (1e6,))
+    chosen = [hyperparameters(0.1, tau, 6.0, 0.0, NUM_EPISODES) for tau in (0.0, 1.0)]
+    runs = [Configuration(0, one, cmdpax.Optimism.empirical()) for one in chosen]
+    with jax.enable_x64(True):
+        found = run_batch(task, runs, None, lambda done, total: None)
+    return [
+        {
+            "flaws": found.flaws[run],
+            "unsafe": found.unsafe[run],
+            "capped": found.capped[run],
+            "values": found.entries.values[run],
+        }
+        for run in range(2)
+    ]
+
+
+def test_names_of_factories() -> None:
+    assert factory_name(broken_learners.sound) == "broken_learners:sound"
+    partly = functools.partial(broken_learners.sound)
+    assert factory_name(partly) == "broken_learners:sound"
+    with pytest.raises(cmdpax.LearnerError, match="learner broken_learners:Configurable returned"):
+        learn(broken_learners.Configurable())
+
+
+def test_the_earliest_flaw_counts() -> None:
+    """Of three runs in four episodes; a policy is given for two steps and two states."""
+    policies = np.full((4, 3, 2, 2, 2), 0.5)
+    policies[2, 0, 1, 0] = [0.7, 0.7]
+    policies[3, 0, 0, 0] = [np.nan, 0.5]
+    policies[1, 2, 0, 0] = [np.inf, 0.0]
+    multipliers = np.zeros((4, 3, 1))
+    multipliers[1, 0] = np.nan
+    with jax.enable_x64(True):
+        flaws = flaws_of(jax.numpy.asarray(policies.sum(axis=-1)), jax.numpy.asarray(multipliers))
+        found = np.asarray(first_flaws(flaws, 11))
+    assert found.tolist() == [[14, 13, 12], [0, 0, 0], [12, 0, 0]]
+    assert flawed_runs(found) == [(0, 2, 12), (2, 0, 12)]

@@ -41,6 +41,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     lanes.sort(items)
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> lanes.Files | None:
     """How tests are divided among workers."""
     return lanes.Files(config, log) if config.getvalue("dist") == "loadfile" else None

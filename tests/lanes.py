@@ -17,7 +17,12 @@ LANES = ("cluster", "whole", "browser", "kills", "exact")
 """The markers of `pyproject.toml`, the longest lanes first; `make quick` leaves them out."""
 
 _CLUSTER = "tests/cluster/"
-_FIXTURES = {"browser": "program", "cluster": "ray_works"}
+_FIXTURES = {
+    "program": "browser",
+    "cluster": "cluster",
+    "own_cluster": "cluster",
+    "drive": "cluster",
+}
 _STARTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn"}
 _FONTS = "fc-list"  # asked by matplotlib, once
 _running: list[pytest.Item] = []
@@ -38,8 +43,8 @@ def quick_or_whole(*values: Any, quick: bool) -> Any:
 
 
 def mark_by_fixtures(item: pytest.Item) -> None:
-    """Mark a test that asks for a browser or for Ray, however indirectly."""
-    for lane, fixture in _FIXTURES.items():
+    """Mark a test that asks for a browser or for nodes of Ray, however indirectly."""
+    for fixture, lane in _FIXTURES.items():
         if fixture in getattr(item, "fixturenames", ()):
             item.add_marker(lane)
 

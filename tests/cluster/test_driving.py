@@ -308,6 +308,7 @@ def test_several_accelerators_of_a_machine_have_a_process_per_batch(
     assert case.said[0].crew == Crew(2, "GPU", several=True)
 
 
+@pytest.mark.whole
 def test_memory_is_flat_with_a_hundred_thousand_runs(
     make_case: Callable[..., Case], monkeypatch: pytest.MonkeyPatch
 ) -> None:

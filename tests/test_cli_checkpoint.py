@@ -75,7 +75,7 @@ def test_killed_then_interrupted_then_finished(run: Any, tmp_path: Path) -> None
     with begin(tmp_path, OFTEN + DYING, *LONG, *FILE, "--out", "a.npz") as process:
         process.communicate()
     assert process.returncode == -signal.SIGKILL
-    assert len(files(tmp_path)) == 3  # the model, the fourth file, and the fifth aside
+    assert len(files(tmp_path)) == 4  # the model, the fourth file, the fifth aside, and the lock
     killed = episodes_in(path)
     assert killed > 0
 

@@ -1,6 +1,5 @@
 """`interact`: callbacks, progress, and the file that survives whatever happens."""
 
-import os
 import subprocess
 import sys
 import time
@@ -13,6 +12,7 @@ import pytest
 import cmdpax
 from cmdpax.gymnasium import interact
 from live_cases import assert_same, make
+from storage_cases import contents
 
 
 class Ring:
@@ -126,7 +126,7 @@ def test_the_file_is_there_from_the_start_and_whole_at_the_end(tmp_path: Path) -
     )  # fmt: skip
     assert found == [0] * 5  # the next one was ten seconds away
     assert_same(cmdpax.Agent.load(path), agent)
-    assert os.listdir(tmp_path) == ["a.npz"]
+    assert list(contents(tmp_path)) == ["a.npz"]
 
 
 def test_zero_seconds_save_after_every_episode(tmp_path: Path) -> None:
@@ -246,4 +246,4 @@ def test_a_killed_process_leaves_a_whole_file(tmp_path: Path) -> None:
     env = cmdpax.gymnasium.make_env(cmdpax.environments.make("bandit"))
     interact(env, agent, 3, checkpoint=tmp_path / "a.npz")
     assert agent.num_episodes in (reported + 3, reported + 4)
-    assert os.listdir(tmp_path) == ["a.npz"]  # what the killed one left aside is gone
+    assert list(contents(tmp_path)) == ["a.npz"]  # what the killed one left aside is gone

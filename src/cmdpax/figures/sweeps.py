@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from cmdpax.errors import ParameterError, nearest_name
+from cmdpax.errors import FileError, ParameterError, nearest_name
 from cmdpax.experiments.reading import Results
 from cmdpax.experiments.tables import readable
 from cmdpax.figures.style import OTHERS, REFERENCE, band, canvas, colour_of
@@ -156,6 +156,8 @@ def curve(
         means = rows.group_by(unit, "episode").agg(value=value.mean())
         table = means.sort(unit, "episode").collect()
     episodes = table["episode"].unique().sort().to_numpy()
+    if not len(table) or len(table) != len(episodes) * table[unit].n_unique():
+        raise FileError(f"{results.path} has curves of different episodes; use another folder.")
     return episodes, table["value"].to_numpy().reshape(-1, len(episodes))
 
 

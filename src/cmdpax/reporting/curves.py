@@ -168,7 +168,8 @@ def _read(
     rows = results.curves.join(places, on="run", how="inner").select("place", "episode", **columns)
     table = rows.sort("place", "episode").collect()
     episodes = table["episode"].to_numpy()[: len(table) // len(runs)]
-    if not np.array_equal(table["episode"].to_numpy(), np.tile(episodes, len(runs))):
+    same = np.array_equal(table["episode"].to_numpy(), np.tile(episodes, len(runs)))
+    if not same or not len(episodes):
         raise FileError(f"{results.path} has curves of different episodes; use another folder.")
     found = {name: table[name].to_numpy().reshape(len(runs), -1) for name in names}
     limits = thresholds[runs["cmdp"].to_numpy()]

@@ -130,7 +130,7 @@ class TestErrors:
 
     def test_an_empty_log(self):
         empty = cmdpax.Log(*(np.zeros((0, *s)) for s in [(2,), (1,), (1,), (1, 1)]))
-        with pytest.raises(cmdpax.ModelError, match="at least 1"):
+        with pytest.raises(cmdpax.ModelError, match="at least one episode"):
             cmdpax.replay(bandit(), ALGORITHM, empty)
 
 

@@ -77,7 +77,7 @@ def _suffix(path: Path) -> str:
 
 
 def _read_npz(path: Path) -> dict[str, Any]:
-    return dict(read_npz(path, lambda names: _require_names(path, names)))
+    return dict(read_npz(path, lambda names: _require_names(path, names), least_item=8))
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """One process writes: the others are told so, and lose nothing."""
 
+import gc
 import multiprocessing
 import os
 import subprocess
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 import cmdpax
+from cmdpax.live.saving import Owned
 from cmdpax.storage import locking
 from cmdpax.storage.locking import lock_beside
 from storage_cases import lock_name
@@ -134,3 +136,50 @@ class TestOwners:
         monkeypatch.setattr(locking, "_lock", refuse)
         with pytest.warns(cmdpax.CmdpaxWarning, match="a file system without locks"):
             lock_beside(tmp_path / "a.npz").release()
+
+
+class TestOwnersThatGo:
+    def test_the_collector_never_waits(self, tmp_path: Path) -> None:
+        """It may run in a thread that has the guard: owners in cycles, collected all the time."""
+        before = gc.get_threshold()
+        gc.set_threshold(5)
+        try:
+            for index in range(300):
+                owned = Owned()
+                owned.require(tmp_path / f"{index % 7}.npz")
+                cycle = [owned]
+                cycle.append(cycle)  # type: ignore[arg-type]
+                del owned, cycle
+        finally:
+            gc.set_threshold(*before)
+        gc.collect()
+        lock_beside(tmp_path / "last.npz").release()
+        assert os.listdir(tmp_path) == []
+
+    def test_a_removed_lock_file_is_taken_anew(self, tmp_path: Path) -> None:
+        path, owned = tmp_path / "a.npz", Owned()
+        owned.require(path)
+        (tmp_path / lock_name("a.npz")).unlink()
+        owned.require(path)
+        assert os.listdir(tmp_path) == [lock_name("a.npz")]
+        with pytest.raises(cmdpax.FileError, match="is being written"):
+            lock_beside(path)
+
+    @pytest.mark.kills
+    @pytest.mark.filterwarnings("ignore:.*fork")
+    def test_a_forked_owner_owns_nothing(self, tmp_path: Path) -> None:
+        path, owned = tmp_path / "a.npz", Owned()
+        owned.require(path)
+        context = multiprocessing.get_context("fork")
+        child = context.Process(target=_require_in_child, args=(owned, path, tmp_path / "refused"))
+        child.start()
+        child.join(60)
+        assert (tmp_path / "refused").exists()
+        owned.require(path)
+
+
+def _require_in_child(owned: Owned, path: Path, refused: Path) -> None:
+    try:
+        owned.require(path)
+    except cmdpax.FileError:
+        refused.touch()

@@ -19,6 +19,11 @@ REFUSED = {
     "deep objects": ('{"a":' * 100_000, "it is nested too deeply"),
     "half of a character": ('{"a": ["\\ud800"]}', "holds half of a character"),
     "half of a character in a key": ('{"\\uDC00": 1}', "holds half of a character"),
+    "many keys": ("{" + '"a": 1, ' * 30_000 + '"b": 2}', "the key 'a' is there twice"),
+    "many keys, the last twice": (
+        "{" + ", ".join(f'"{i}": 1' for i in range(30_000)) + ', "0": 2}',
+        "the key '0' is there twice",
+    ),
     "no JSON": ("{", "Expecting"),
     "nothing": ("", "Expecting"),
 }
@@ -39,9 +44,14 @@ class TestJson:
     def test_whole_characters_of_two_halves(self) -> None:
         assert parse_json('{"\\ud83d\\ude00": "\\ud83d\\ude00"}') == {"😀": "😀"}
 
-    def test_bytes_that_are_no_text(self) -> None:
+    @pytest.mark.parametrize("text", [b"\xff", b"\xed\xa0\x80"])
+    def test_bytes_that_are_no_text(self, text: bytes) -> None:
         with pytest.raises(ValueError, match="utf"):
-            parse_json(b'{"a": "\xff"}')
+            parse_json(b'{"a": "' + text + b'"}')
+
+    def test_texts_that_no_file_can_hold(self) -> None:
+        with pytest.raises(ValueError, match="surrogates"):
+            parse_json('{"a": "\ud800"}')
 
     @given(
         st.recursive(
@@ -62,7 +72,8 @@ class TestToml:
             (f"a = {'9' * 5000}", ""),
             ("a = " + "[" * 100_000, "nested too deeply"),
             ("a = " + "[" * 300 + "]" * 300, "nested too deeply"),
-            ("a" + ".a" * 500 + " = 1", "nested too deeply"),
+            ("a" + ".a" * 500 + " = 1", "more than a hundred parts"),
+            ("a" + ".a" * 20_000 + " = 1", "a key has more than a hundred parts"),
             ("a = 1\na = 2", "Cannot overwrite a value"),
             ('a = "\\uD800"', ""),
         ],
@@ -84,6 +95,12 @@ class TestToml:
     def test_what_it_says(self, tmp_path: Path) -> None:
         (tmp_path / "s.toml").write_text("a = 1\n[b]\nc = [1.5, 'x', true]\n")
         assert read_toml(tmp_path / "s.toml") == {"a": 1, "b": {"c": [1.5, "x", True]}}
+
+
+def test_a_file_without_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CMDPAX_MAX_BYTES", "10000000")
+    with pytest.raises(cmdpax.FileError, match=r"/dev/zero would take .* the limit is"):
+        read_toml(Path("/dev/zero"))
 
 
 def test_a_text_that_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

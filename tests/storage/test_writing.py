@@ -77,6 +77,14 @@ class TestOtherThanFiles:
         assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
 
 
+def test_who_could_not_read_a_file_still_cannot(tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    cmdpax.save(RING, path)
+    path.chmod(0o600)
+    cmdpax.save(RING, path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
 class TestNames:
     def test_the_longest_name_of_a_file(self, tmp_path: Path) -> None:
         path = tmp_path / ("n" * 251 + ".npz")

@@ -135,10 +135,7 @@ def _check_policy(refuse: Refuse, sizes: Sizes, state: Any) -> None:
             f"returned {_kind(state)} without the field log_policy from init",
             "return a NamedTuple in which log_policy is the logarithm of the first policy",
         )
-    for path, leaf in jax.tree.leaves_with_path(state):
-        if not isinstance(leaf, _ARRAYS):
-            place = jax.tree_util.keystr(path)
-            refuse(f"returned {_kind(leaf)} as state{place} from init", "keep arrays in the state")
+    _check_arrays(refuse, state, "init")
     found = getattr(log_policy, "shape", None)
     if found != shape:
         refuse(
@@ -152,12 +149,22 @@ def _check_policy(refuse: Refuse, sizes: Sizes, state: Any) -> None:
         )
 
 
+def _check_arrays(refuse: Refuse, state: Any, source: str) -> None:
+    """A state holds arrays and numbers, nothing else."""
+    for path, leaf in jax.tree.leaves_with_path(state):
+        if not isinstance(leaf, _ARRAYS):
+            place = jax.tree_util.keystr(path)
+            what = f"returned {_kind(leaf)} as state{place} from {source}"
+            refuse(what, "keep arrays in the state")
+
+
 def _check_same(refuse: Refuse, state: Any, following: Any) -> None:
     """A state keeps its structure, shapes and types from episode to episode."""
     fix = "keep the structure, shapes and types that init gives"
     structures: list[Any] = [jax.tree.structure(tree) for tree in (state, following)]
     if structures[0] != structures[1]:
         refuse(f"returned a state of another structure from update ({_kind(following)})", fix)
+    _check_arrays(refuse, following, "update")
     before, after = (jax.tree.leaves_with_path(tree) for tree in (state, following))
     for (path, old), (_, new) in zip(before, after, strict=True):
         was, now = jax.typeof(old), jax.typeof(new)
@@ -177,9 +184,12 @@ def _check_info(refuse: Refuse, sizes: Sizes, info: Info) -> None:
     if info.q_values is not None:
         expected.append(("q_values", tuple(pairs), "give None where it has none"))
     for name, shape, fix in expected:
-        found = getattr(getattr(info, name), "shape", None)
+        array = getattr(info, name)
+        found = getattr(array, "shape", None)
         if found != shape:
             refuse(f"returned {name} of shape {found}, expected {shape}", fix)
+        if not jnp.issubdtype(array.dtype, jnp.floating):
+            refuse(f"returned {name} of type {array.dtype}", "give real numbers")
 
 
 def _kind(value: Any) -> str:

@@ -8,7 +8,6 @@ the learner. Any process may read it, and one may write it: that of the agent th
 
 import json
 import os
-import threading
 import weakref
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,7 +28,6 @@ from cmdpax.storage.texts import parse_json
 from cmdpax.storage.writing import remove_left_behind, require_target, write_atomically
 
 FORMAT = 2
-_SAVING = threading.Lock()  # or one thread would remove what another is writing
 _COUNTED = ("episodes", "steps", "cut_short", "fed")
 _TALLIED = ("mean", "squares", "missed", "recent")
 
@@ -59,13 +57,18 @@ class Owned:
     def require(self, path: Path) -> None:
         """Own a file, or say that another process does; agents of one process may share it."""
         target = Path(os.path.realpath(require_target(path)))
-        if target not in self._locks:
-            self._locks[target] = lock_beside(path, shared=True)
+        held = self._locks.get(target)
+        if held is None or not held.is_held():
+
+            def clean() -> None:
+                remove_left_behind(target)
+
+            self._locks[target] = lock_beside(target, shared=True, at_first=clean)
 
 
 def _release(locks: dict[Path, Lock]) -> None:
     for lock in locks.values():
-        lock.release()
+        lock.release_from_collector()
 
 
 def save(path: Path, saved: Saved) -> None:
@@ -85,9 +88,7 @@ def save(path: Path, saved: Saved) -> None:
     entries |= episode.to_entries(1 + declared.sizes.num_constraints)
     entries |= {f"leaf_{index}": leaf for index, leaf in enumerate(leaves)}
     text = np.array(json.dumps(content, default=lambda number: number.item()))  # NumPy's numbers
-    with _SAVING:
-        remove_left_behind(path)
-        write_atomically(path, lambda file: np.savez(file, agent=text, **entries))
+    write_atomically(path, lambda file: np.savez(file, agent=text, **entries))
 
 
 def read(path: Path) -> Saved:

@@ -6,7 +6,7 @@ Nothing is ever unpickled.
 """
 
 import math
-import warnings
+import re
 import zipfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -18,23 +18,30 @@ from cmdpax.errors import CmdpaxError, FileError
 from cmdpax.limits import require_room
 from cmdpax.storage.paths import DamagedError, reason, require_file
 
-_HEADERS: dict[tuple[int, int], Callable[..., tuple[tuple[int, ...], bool, np.dtype[Any]]]] = {
-    (1, 0): np.lib.format.read_array_header_1_0,
-    (2, 0): np.lib.format.read_array_header_2_0,
+_MAGIC = b"\x93NUMPY"
+_LONGEST_HEADER = 10_000  # bytes, as in NumPy
+_ENTRIES = {
+    "descr": re.compile(
+        r"""['"]descr['"]\s*:\s*['"]([<>|=]?[biufcSUOmMV?]\d{0,9}(?:\[\w{1,4}\])?)['"]"""
+    ),
+    "order": re.compile(r"""['"]fortran_order['"]\s*:\s*(True|False)"""),
+    "shape": re.compile(r"""['"]shape['"]\s*:\s*\(([\d,\s]{0,2000})\)"""),
 }
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # NumPy writes no other
-_LEAST_ITEM = 8  # bytes: smaller numbers become doubles
 _MOST_MEMBERS = 100_000
 
 
 def read_npz(
-    path: Path, require_names: Callable[[Iterable[str]], None] = lambda names: None
+    path: Path,
+    require_names: Callable[[Iterable[str]], None] = lambda names: None,
+    least_item: int = 1,
 ) -> dict[str, np.ndarray]:
     """All arrays of an archive.
 
     Args:
         path: the file.
         require_names: called with the arrays' names; raises where it expects others.
+        least_item: the bytes that a number will take at least, such as 8 if all become doubles.
 
     Raises:
         DamagedError: it is no archive of arrays, or damaged.
@@ -42,17 +49,14 @@ def read_npz(
     """
     require_file(path)
     try:
-        with (
-            path.open("rb") as file,
-            zipfile.ZipFile(file) as archive,
-            warnings.catch_warnings(action="error"),  # NumPy warns about headers that are odd
-        ):
+        with path.open("rb") as file, zipfile.ZipFile(file) as archive:
             members = _members(archive)
             require_names(members)
             declared = sum(info.file_size for info in members.values())
             require_room(str(path), declared, error=FileError)
             arrays = {name: _described(archive, info) for name, info in members.items()}
-            require_room(str(path), sum(map(_unpacked, arrays.values())), error=FileError)
+            needed = sum(_unpacked(array, least_item) for array in arrays.values())
+            require_room(str(path), needed, error=FileError)
             return {name: _read(archive, arrays[name]) for name in arrays}
     except CmdpaxError:
         raise
@@ -93,19 +97,37 @@ def _described(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> _Described:
         start = file.tell()
     if dtype.hasobject:
         raise ValueError("it holds pickled objects, which are never loaded")
-    whole = all(type(length) is int and length >= 0 for length in shape)
-    if not whole or start + math.prod(shape) * dtype.itemsize != info.file_size:
+    if start + math.prod(shape) * dtype.itemsize != info.file_size:
         raise ValueError("another size than the header says")
     return _Described(info, start, shape, in_columns, dtype)
 
 
 def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    return _HEADERS[np.lib.format.read_magic(file)](file)
+    """Shape, order and type, as NumPy's format 1 and 2 say them.
+
+    NumPy's own reader takes headers of any length into memory, and warns about odd ones.
+    """
+    start = file.read(len(_MAGIC) + 2)
+    if start[:-2] != _MAGIC or start[-2:] not in (b"\x01\x00", b"\x02\x00"):
+        raise ValueError("no array")
+    length = int.from_bytes(file.read(2 * start[-2]), "little")
+    if length > _LONGEST_HEADER:
+        raise ValueError("a header that is too long")
+    text, found = file.read(length).decode("latin1"), {}
+    for name, pattern in _ENTRIES.items():
+        found[name], *others = pattern.findall(text)
+        text = pattern.sub("", text)
+        if others:
+            raise ValueError(f"more than one {name}")
+    if text.strip().strip("{}").strip(" ,"):
+        raise ValueError("more in the header than an array has")
+    shape = tuple(int(length) for length in found["shape"].split(",") if length.strip())
+    return shape, found["order"] == "True", np.dtype(found["descr"])
 
 
-def _unpacked(array: _Described) -> int:
-    """The bytes that an array takes when its numbers have become doubles."""
-    return math.prod(array.shape) * max(array.dtype.itemsize, _LEAST_ITEM)
+def _unpacked(array: _Described, least_item: int) -> int:
+    """The bytes that an array takes."""
+    return math.prod(array.shape) * max(array.dtype.itemsize, least_item)
 
 
 def _read(archive: zipfile.ZipFile, array: _Described) -> np.ndarray:

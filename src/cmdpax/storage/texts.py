@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from cmdpax.errors import FileError
-from cmdpax.limits import require_room
+from cmdpax.limits import max_bytes, require_room
 from cmdpax.storage.paths import reason, require_file, status
 
 _MEMORY_PER_BYTE = 16  # of a text, when it has become Python objects
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _DEEPEST = 200
+_LONG_KEY = re.compile(rb"(?:[\w'\"-]+\.){100}")  # the time that tomllib takes is quadratic in them
 
 
 def read_bytes(path: Path) -> bytes:
@@ -43,7 +44,8 @@ def parse_json(content: bytes | str) -> Any:
     Raises:
         ValueError: why it is none.
     """
-    text = content.encode(errors="surrogatepass") if isinstance(content, str) else content
+    # Strictly: bytes may hold halves of characters, too.
+    text = content.encode() if isinstance(content, str) else content.decode("utf-8-sig").encode()
     try:
         value = json.loads(text, object_pairs_hook=_unique, parse_int=_integer)
     except RecursionError:
@@ -62,10 +64,14 @@ def read_toml(path: Path) -> dict[str, Any]:
         FileError: it cannot be read, or is none.
     """
     try:
-        if (found := status(path)) is None:
+        if status(path) is None:
             raise FileError(f"{path} does not exist.")
-        require_room(str(path), found.st_size * _MEMORY_PER_BYTE, error=FileError)
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:  # of a pipe or a device no size is known, and some never end
+            text = file.read(max_bytes() // _MEMORY_PER_BYTE + 1)
+        require_room(str(path), len(text) * _MEMORY_PER_BYTE, error=FileError)
+        if _LONG_KEY.search(text):
+            raise ValueError("a key has more than a hundred parts")
+        content = tomllib.loads(text.decode())
         for one in _scalars(content):
             if type(one) is int:
                 _integer(str(one))
@@ -83,14 +89,16 @@ def read_toml(path: Path) -> dict[str, Any]:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {twice[:100]!r} is there twice")
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                raise ValueError(f"the key {name[:100]!r} is there twice")
+            seen.add(name)
     return found
 
 
 def _integer(text: str) -> int | float:
-    """Whole numbers of other languages may be long; of 309 digits they are no numbers any more."""
+    """Other languages write long integers; one of more than 308 digits overflows a double."""
     if len(text) < 19:
         return int(text)
     number = float(text)

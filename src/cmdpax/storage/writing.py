@@ -19,6 +19,7 @@ from cmdpax.errors import FileError
 from cmdpax.storage.paths import is_folder, kind, reason, status
 
 _ASIDE = ".cmdpax-writing-"
+_ANY_ASIDE = re.compile(re.escape(_ASIDE) + "[0-9a-f]{12}-[0-9a-f]{8}")
 
 
 def write_npz(path: Path, arrays: Mapping[str, Any]) -> None:
@@ -57,10 +58,12 @@ def write_atomically(
     """
     target = require_target(path, follow_links=follow_links)
     aside = target.parent / f"{_prefix(target)}{secrets.token_hex(4)}"
-    begun = False
+    begun, before = False, status(target)
     try:
         with aside.open("xb") as file:
             begun = True
+            if before is not None and hasattr(os, "fchmod"):  # who could not read it still cannot
+                os.fchmod(file.fileno(), stat.S_IMODE(before.st_mode))
             write(file)
             file.flush()
             os.fsync(file.fileno())
@@ -98,12 +101,12 @@ def remove_left_behind(path: Path) -> None:
 
 def remove_all_left_behind(folder: Path) -> None:
     """The same for every file in a folder; for its owner only."""
-    _remove(folder, re.compile(re.escape(_ASIDE) + "[0-9a-f]{12}-[0-9a-f]{8}"))
+    _remove(folder, _ANY_ASIDE)
 
 
 def is_left_behind(name: str) -> bool:
     """Whether a file of this name was being written by cmdpax."""
-    return re.fullmatch(re.escape(_ASIDE) + "[0-9a-f]{12}-[0-9a-f]{8}", name) is not None
+    return _ANY_ASIDE.fullmatch(name) is not None
 
 
 def _remove(folder: Path, pattern: re.Pattern[str]) -> None:

@@ -53,6 +53,7 @@ class TestLearn:
         assert code == 0
         assert "one run" in out
 
+    @pytest.mark.exact
     def test_accounts_that_are_not_numbers_are_an_error(self, run, tmp_path):
         cmdpax.save(cmdpax.environments.make("random"), tmp_path / "random.npz")
         before = files(tmp_path)

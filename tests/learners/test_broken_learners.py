@@ -121,6 +121,7 @@ def test_a_policy_that_breaks_late_is_found(num_episodes: int, tmp_path: Path) -
     assert learn(broken_learners.later_not_a_number, num_episodes=1400).value.shape == (2, 1400)
 
 
+@pytest.mark.exact
 def test_the_run_is_named() -> None:
     """One of the runs that are wrong, with its seed and what was chosen for it."""
     with pytest.raises(cmdpax.LearnerError) as raised:

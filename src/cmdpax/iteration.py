@@ -215,6 +215,7 @@ def _collect(
     value, constraint_values, multipliers, distance = (
         np.concatenate(pieces) for pieces in zip(*parts, strict=True)
     )
+    _require_finite(value, multipliers, chosen)
     return Iterates(
         value,
         constraint_values,
@@ -223,6 +224,16 @@ def _collect(
         np.exp(last),
         _policy_of(np.asarray(state.total_occupancy)),
     )
+
+
+def _require_finite(value: np.ndarray, multipliers: np.ndarray, chosen: Hyperparameters) -> None:
+    """The mixture of all policies may look harmless beside iterates that are no numbers."""
+    finite = np.isfinite(value) & np.isfinite(multipliers).all(axis=-1)
+    if not finite.all():
+        raise ParameterError(
+            f"iteration {int(np.argmin(finite)) + 1} is not a finite number with {chosen}; choose "
+            "less extreme hyperparameters."
+        )
 
 
 def _policy_of(mass: Float[np.ndarray, "H S A"]) -> Float[np.ndarray, "H S A"]:

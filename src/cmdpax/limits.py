@@ -1,27 +1,31 @@
 """How much memory a file, a model or a batch of runs may ask for before it is refused.
 
 A few bytes can ask for more than a machine has: a compressed file, a horizon, a number of seeds.
-What they ask for is computed before anything is allocated, and compared with one limit: 4 GiB, or
-the bytes that the environment variable CMDPAX_MAX_BYTES says.
+What they ask for is computed before anything is allocated, and compared with a limit: 4 GiB for
+what a file holds, and for what a user asks for half of the machine's memory where that is more.
+The environment variable CMDPAX_MAX_BYTES sets both.
 """
 
 import os
 
-from cmdpax.errors import CmdpaxError, ParameterError
+from cmdpax.errors import CmdpaxError, FileError, ParameterError
 
 VARIABLE = "CMDPAX_MAX_BYTES"
 _DEFAULT = 4 * 2**30
 
 
-def max_bytes() -> int:
-    """The limit in bytes: what the environment says, or 4 GiB.
+def max_bytes(*, of_file: bool = False) -> int:
+    """The limit in bytes: what the environment says, or 4 GiB, or half of the memory.
+
+    Args:
+        of_file: whether a file asks for it, and not the user.
 
     Raises:
         ParameterError: the environment variable is not a whole number.
     """
     text = os.environ.get(VARIABLE, "").strip()
     if not text:
-        return _DEFAULT
+        return _DEFAULT if of_file else max(_DEFAULT, _physical_bytes() // 2)
     if not (text.isascii() and text.isdigit() and len(text) < 20):
         raise ParameterError(
             f"the environment variable {VARIABLE} is {text[:40]!r}, it must be a number of bytes "
@@ -39,15 +43,23 @@ def require_room(
         what: the thing, as the subject of the sentence.
         num_bytes: what it would take.
         fix: what else the user could do, after "or".
-        error: the class of the error.
+        error: the class of the error; a `FileError` is about what a file holds.
     """
-    limit = max_bytes()
+    limit = max_bytes(of_file=issubclass(error, FileError))
     if num_bytes > limit:
         other = f", or {fix}" if fix else ""
         raise error(
             f"{what} would take {size_text(num_bytes)} of memory, the limit is {size_text(limit)}; "
             f"set {VARIABLE}={_rounded_up(num_bytes)} to allow it{other}."
         )
+
+
+def _physical_bytes() -> int:
+    """The memory of the machine; 0 where the operating system does not say."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return 0
 
 
 def size_text(num_bytes: int) -> str:

@@ -67,7 +67,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         if status(path) is None:
             raise FileError(f"{path} does not exist.")
         with path.open("rb") as file:  # of a pipe or a device no size is known, and some never end
-            text = file.read(max_bytes() // _MEMORY_PER_BYTE + 1)
+            text = file.read(max_bytes(of_file=True) // _MEMORY_PER_BYTE + 1)
         require_room(str(path), len(text) * _MEMORY_PER_BYTE, error=FileError)
         if _LONG_KEY.search(text):
             raise ValueError("a key has more than a hundred parts")

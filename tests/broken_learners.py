@@ -105,6 +105,10 @@ growing = _later(
 retyped = _later(
     lambda state, info, tau: (state._replace(episode=state.episode.astype(float)), info)
 )
+words_later = _later(lambda state, info, tau: (state._replace(episode="later"), info))
+complex_multipliers = _later(
+    lambda state, info, tau: (state, info._replace(multipliers=info.multipliers.astype(complex)))
+)
 one_multiplier = _later(
     lambda state, info, tau: (state, info._replace(multipliers=jnp.zeros((7,))))
 )

@@ -23,7 +23,7 @@ NUM_EPISODES = 40
 CONTRACT = {
     "nothing": "returned None from its factory; return cmdpax.learners.Learner(init, update)",
     "pair": "returned a tuple from its factory",
-    "no_functions": "has an init or update that is no function",
+    "no_functions": "has an init or update that is not a function",
     "no_state": "returned None without the field log_policy from init",
     "no_policy": "returned a tuple without the field log_policy from init",
     "no_step": "returned a policy of shape (3, 2), expected (H, S, A) = (3, 3, 2); give log_policy",
@@ -34,6 +34,8 @@ CONTRACT = {
     "other_state": "returned a state of another structure from update (a WithPolicy)",
     "growing": "changed state.episode from int32[] to int32[2] in update; keep the structure",
     "retyped": "changed state.episode from int32[] to float",
+    "words_later": "returned a str as state.episode from update; keep arrays",
+    "complex_multipliers": "returned multipliers of type complex",
     "one_multiplier": "returned multipliers of shape (7,), expected (2,)",
 }
 NUMBERS = {

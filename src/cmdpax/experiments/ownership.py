@@ -75,7 +75,7 @@ class Claim(NamedTuple):
             raise FileError(f"{self.path} holds other files such as {foreign}; use a new folder.")
 
     def _others(self) -> Iterator[str]:
-        """What a process that was killed at its start cannot have left."""
+        """Files that a process killed during its start cannot have left."""
         for name in sorted(listed(self.path), key=lambda name: (name == LOCK, name)):
             path = self.path / name
             found = status(path, follow_links=False)

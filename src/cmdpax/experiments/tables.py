@@ -97,5 +97,5 @@ def _require_columns(path: Path, schema: Any, columns: dict[str, tuple[str, ...]
 
 def _damaged(path: Path, why: str) -> DamagedError:
     return DamagedError(
-        f"{path} is none of a sweep's tables ({why}); run the sweep again, in a new folder."
+        f"{path} is not a table of a sweep ({why}); run the sweep again, in a new folder."
     )

@@ -91,7 +91,7 @@ def make_checked(
     if not isinstance(learner, Learner):
         refuse(f"returned {_kind(learner)} from its factory", fix)
     if not all(map(callable, learner)):
-        refuse("has an init or update that is no function", fix)
+        refuse("has an init or update that is not a function", fix)
 
     def init() -> Any:
         state = learner.init()

@@ -119,7 +119,7 @@ def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
         text = pattern.sub("", text)
         if others:
             raise ValueError(f"more than one {name}")
-    if text.strip().strip("{}").strip(" ,"):
+    if not re.fullmatch(r"\s*\{[\s,]*\}\s*", text):
         raise ValueError("more in the header than an array has")
     shape = tuple(int(length) for length in found["shape"].split(",") if length.strip())
     return shape, found["order"] == "True", np.dtype(found["descr"])

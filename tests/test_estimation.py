@@ -24,6 +24,7 @@ from cmdpax.estimation import (
 from cmdpax.evaluation import signal_array
 from cmdpax.learners.primal_dual import evaluate
 from cmdpax.transitions import at_step, backup_signals, support_of
+from lanes import quick_or_whole
 from learning_cases import PROFILES, logged, model
 
 pytestmark = pytest.mark.usefixtures("double_precision")
@@ -97,7 +98,9 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("storage", MODELS)
+@pytest.mark.parametrize(
+    "storage", [quick_or_whole(name, quick="long" not in name) for name in MODELS]
+)
 @pytest.mark.parametrize("num_episodes", [0, 1, 40])
 @pytest.mark.parametrize("name", PROFILES)
 def test_rows_updated_are_rows_recomputed(name: str, num_episodes: int, storage: str) -> None:
@@ -252,6 +255,7 @@ def shares_of_failures(log: cmdpax.Log, scales: tuple[float, ...]) -> np.ndarray
     return np.array([(worst > scale).mean() for scale in scales])
 
 
+@pytest.mark.whole
 def test_the_success_event_fails_in_at_most_a_delta_share(many_runs: cmdpax.Log) -> None:
     """And the same check detects failures of bonuses that are too small."""
     failed, failed_small = shares_of_failures(many_runs, (1.0, 0.05))

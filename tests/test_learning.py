@@ -156,6 +156,7 @@ class TestSums:
             picked = array if name in ("policy", "unsafe") else array[:, places]
             np.testing.assert_array_equal(found, picked, err_msg=name)
 
+    @pytest.mark.whole
     def test_long_runs_record_log_spaced_episodes_and_sum_all(self):
         long = {"num_episodes": 120_000, "seeds": 1, "algorithm": "vanilla-primal-dual"}
         spaced = learn(bandit(), **long)

@@ -64,6 +64,7 @@ def test_a_million_episodes(precision: str) -> None:
     assert_sane(history)
 
 
+@pytest.mark.whole
 def test_single_precision_is_close_to_double() -> None:
     cmdp = model(1, **TINY)
     double, single = (

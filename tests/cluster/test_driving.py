@@ -28,6 +28,7 @@ def found_in(outcomes: list[Any]) -> list[str]:
     return [run.identity for one in outcomes for run in one.batch.runs]
 
 
+@pytest.mark.whole
 def test_all_batches_come_back_with_the_numbers_of_this_process(
     make_case: Callable[..., Case],
 ) -> None:

@@ -174,6 +174,7 @@ class TestAgain:
         assert stands == []
         assert again.final.equals(made.final)
 
+    @pytest.mark.whole
     def test_a_larger_specification_adds_what_is_missing(self, tmp_path):
         first = cmdpax.sweep(specification(), tmp_path)
         before = contents(tmp_path)

@@ -187,6 +187,7 @@ class TestDamaged:
             with pytest.raises(cmdpax.FileError, match="not a readable file of an agent"):
                 cmdpax.Agent.load(path)
 
+    @pytest.mark.whole
     def test_other_bytes_anywhere(self, path: Path, content: bytes, agent: cmdpax.Agent):
         """Found, or harmless: in what zip files say besides, such as dates."""
         generator, whole, found = np.random.default_rng(1), snapshot(agent), 0

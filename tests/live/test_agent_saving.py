@@ -13,6 +13,7 @@ import pytest
 
 import cmdpax
 from checkpoint_cases import arrays_in, contents
+from lanes import quick_or_whole
 from live_cases import (
     LISTS,
     System,
@@ -57,7 +58,9 @@ def again(agent: cmdpax.Agent, path: Path, **arguments: Any) -> cmdpax.Agent:
 
 
 class TestComplete:
-    @pytest.mark.parametrize("name", CASES)
+    @pytest.mark.parametrize(
+        "name", [quick_or_whole(name, quick=name in ("plain", "known rewards")) for name in CASES]
+    )
     def test_saved_and_loaded_after_every_call(self, tmp_path: Path, name: str):
         algorithm, arguments = CASES[name]
         saved, plain = (make(algorithm, **arguments) for _ in range(2))

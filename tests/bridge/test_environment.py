@@ -300,7 +300,7 @@ def test_an_environment_can_be_pickled_in_an_episode() -> None:
         np.testing.assert_equal(env.step(0), copy.step(0))
 
 
-@pytest.mark.parametrize("mode", ["sync", "async"])
+@pytest.mark.parametrize("mode", ["sync", pytest.param("async", marks=pytest.mark.kills)])
 def test_vectors_play_what_single_environments_play(mode: str) -> None:
     # JAX has threads, so the test process must not fork.
     kwargs = {"context": "spawn"} if mode == "async" else {}

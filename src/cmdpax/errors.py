@@ -110,13 +110,23 @@ def plain(text: str) -> str:
     )
 
 
+def in_line(text: object) -> str:
+    """Text with every run of spaces and line breaks made one space."""
+    return " ".join(str(text).split())
+
+
+def cut(text: str, most: int) -> str:
+    """A text of at most about so many characters: its beginning, and a little of its end."""
+    return text if len(text) <= most else f"{text[: most * 3 // 4]}…{text[-most // 5 :]}"
+
+
 def shown(value: object) -> str:
     """A value for a sentence: its `repr`, in a line of at most some eighty characters."""
     try:
-        text = " ".join(repr(value).split())
+        text = repr(value)
     except Exception:  # an integer of more than 4,300 digits has none, nor may a user's object
         text = f"a {type(value).__name__} that cannot be shown"
-    return text if len(text) <= 80 else f"{text[:60]}…{text[-15:]}"
+    return cut(in_line(text), 80)
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str:

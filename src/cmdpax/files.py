@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from cmdpax.errors import FileError, ModelError, nearest_name
+from cmdpax.errors import FileError, ModelError, in_line, nearest_name
 from cmdpax.model import CMDP
 from cmdpax.storage.archives import read_npz
 from cmdpax.storage.paths import require_file
@@ -84,7 +84,7 @@ def _read_json(path: Path) -> dict[str, Any]:
     try:
         content = parse_json(read_bytes(path))
     except ValueError as error:
-        reason = " ".join(str(error).split())
+        reason = in_line(error)
         raise FileError(f"{path} is not a readable .json file: {reason}.") from None
     if not isinstance(content, dict):
         raise FileError(

@@ -7,6 +7,7 @@ The environment variable CMDPAX_MAX_BYTES sets both.
 """
 
 import os
+from pathlib import Path
 
 from cmdpax.errors import CmdpaxError, FileError, ParameterError
 
@@ -14,18 +15,25 @@ VARIABLE = "CMDPAX_MAX_BYTES"
 _DEFAULT = 4 * 2**30
 
 
-def max_bytes(*, of_file: bool = False) -> int:
-    """The limit in bytes: what the environment says, or 4 GiB, or half of the memory.
-
-    Args:
-        of_file: whether a file asks for it, and not the user.
+def max_bytes() -> int:
+    """What a user may ask for: what the environment says, or 4 GiB, or half of the memory.
 
     Raises:
         ParameterError: the environment variable is not a whole number.
     """
+    return _said(max(_DEFAULT, _physical_bytes() // 2))
+
+
+def max_file_bytes() -> int:
+    """What a file may ask for: what the environment says, or 4 GiB; raises as `max_bytes` does."""
+    return _said(_DEFAULT)
+
+
+def _said(otherwise: int) -> int:
+    """What the environment says, or something else."""
     text = os.environ.get(VARIABLE, "").strip()
     if not text:
-        return _DEFAULT if of_file else max(_DEFAULT, _physical_bytes() // 2)
+        return otherwise
     if not (text.isascii() and text.isdigit() and len(text) < 20):
         raise ParameterError(
             f"the environment variable {VARIABLE} is {text[:40]!r}, it must be a number of bytes "
@@ -43,9 +51,17 @@ def require_room(
         what: the thing, as the subject of the sentence.
         num_bytes: what it would take.
         fix: what else the user could do, after "or".
-        error: the class of the error; a `FileError` is about what a file holds.
+        error: the class of the error.
     """
-    limit = max_bytes(of_file=issubclass(error, FileError))
+    _require(what, num_bytes, max_bytes(), fix, error)
+
+
+def require_file_room(path: Path, num_bytes: int) -> None:
+    """Refuse a file whose content would take more memory than the limit for files."""
+    _require(str(path), num_bytes, max_file_bytes(), "", FileError)
+
+
+def _require(what: str, num_bytes: int, limit: int, fix: str, error: type[CmdpaxError]) -> None:
     if num_bytes > limit:
         other = f", or {fix}" if fix else ""
         raise error(

@@ -18,7 +18,7 @@ import jax
 import numpy as np
 import numpy.typing as npt
 
-from cmdpax.errors import ModelError, ParameterError, nearest_name, shown
+from cmdpax.errors import ModelError, ParameterError, in_line, nearest_name, shown
 from cmdpax.transitions import Successors
 
 ArrayLike = npt.ArrayLike | jax.Array
@@ -260,7 +260,7 @@ def as_floats(name: str, value: Any, *, copy: bool | None = None) -> np.ndarray:
         _require_real(array)
         return np.array(array, dtype=np.float64, copy=copy)
     except (TypeError, ValueError, OverflowError) as error:
-        reason = " ".join(str(error).split())
+        reason = in_line(error)
         raise ModelError(f"{name} cannot be read as an array of real numbers: {reason}.") from None
 
 
@@ -279,7 +279,7 @@ def _as_indices(value: Any) -> Any:
     try:
         array = np.array(value)
     except ValueError as error:
-        reason = " ".join(str(error).split())
+        reason = in_line(error)
         raise ModelError(f"successors cannot be read as an array of integers: {reason}.") from None
     if array.dtype.kind not in "iu":
         raise ModelError(f"successors must be integers (state indices), got {array.dtype}.")

@@ -16,7 +16,7 @@ from cmdpax.cli.output import messages
 from cmdpax.cli.reproduction import reproduce
 from cmdpax.cli.sweeps import compare, plot, report, sweep
 from cmdpax.cli.watching import watch
-from cmdpax.errors import CmdpaxError
+from cmdpax.errors import CmdpaxError, cut
 
 _LONGEST = 2000  # characters of a line
 
@@ -77,14 +77,8 @@ def main() -> None:
         _fail(f"the operating system refused: {error}.")
 
 
-def _short(sentence: str) -> str:
-    """Lines that a person can read: what was given may be of any length."""
-    return "\n".join(
-        line if len(line) <= _LONGEST else f"{line[: _LONGEST // 2]}…{line[-_LONGEST // 4 :]}"
-        for line in sentence.split("\n")
-    )
-
-
 def _fail(sentence: str) -> NoReturn:
-    messages.print(f"error: {_short(sentence)}", style="red", markup=False, highlight=False)
+    """Say why, in lines that a person can read: what was given may be of any length."""
+    lines = "\n".join(cut(line, _LONGEST) for line in sentence.split("\n"))
+    messages.print(f"error: {lines}", style="red", markup=False, highlight=False)
     sys.exit(1)

@@ -9,6 +9,7 @@ import typer
 
 from cmdpax.cli.output import messages, print_json, results, table
 from cmdpax.cli.warned import caught, resumable
+from cmdpax.limits import size_text
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A folder that `sweep` wrote.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
@@ -102,7 +103,7 @@ def report(
     from cmdpax.reporting import report as write
 
     write(folder, out)
-    messages.print(f"wrote {out}, {_size(out.stat().st_size)}", markup=False)
+    messages.print(f"wrote {out}, {size_text(out.stat().st_size)}", markup=False)
 
 
 def compare(
@@ -168,7 +169,7 @@ def _print_estimate(found: Any, as_json: bool) -> None:
         ("runs there already", f"{found.runs_done:,}"),
         ("compiled batches" if found.workers is None else "batches", f"{found.batches:,}"),
         ("episodes", f"{found.episodes:,}"),
-        ("on disk, about", _size(found.num_bytes)),
+        ("on disk, about", size_text(found.num_bytes)),
         ("time, about", f"{found.seconds:.0f} s"),
         ("of it compilation", f"{found.compile_seconds:.0f} s"),
     )
@@ -184,11 +185,3 @@ def _row(share: Any) -> tuple[str, ...]:
     counts = (share.runs, share.batches, share.batch_runs)
     seconds = f"{share.batch_seconds:.3g}"
     return (share.algorithm, share.sizes, *(f"{count:,}" for count in counts), seconds)
-
-
-def _size(num_bytes: float) -> str:
-    for unit in ("bytes", "KiB", "MiB", "GiB"):
-        if num_bytes < 1024 or unit == "GiB":
-            break
-        num_bytes /= 1024
-    return f"{num_bytes:.3g} {unit}"

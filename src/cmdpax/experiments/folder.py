@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cmdpax.errors import FileError, ModelError
+from cmdpax.errors import FileError, ModelError, in_line
 from cmdpax.experiments.ownership import Claim, listed
 from cmdpax.experiments.records import (
     NewerFormatError,
@@ -208,7 +208,7 @@ class Folder:
                 f"{self.path} was written by a newer cmdpax ({error}); upgrade."
             ) from None
         except ValueError as error:
-            why = " ".join(str(error).split())
+            why = in_line(error)
             raise DamagedError(
                 f"{path} is damaged ({why}); run the sweep again to write it anew."
             ) from None

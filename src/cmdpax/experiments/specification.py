@@ -33,7 +33,7 @@ from pydantic import (
 
 from cmdpax.arguments import address_of, as_levels, as_optimism, as_seeds, episodes_to_record
 from cmdpax.environments import describe
-from cmdpax.errors import CmdpaxError, FileError, ParameterError, nearest_name, shown
+from cmdpax.errors import CmdpaxError, FileError, ParameterError, in_line, nearest_name, shown
 from cmdpax.hyperparameters import require_count
 from cmdpax.learners import factory_of, require_name
 from cmdpax.limits import require_room
@@ -308,14 +308,9 @@ def _validated(source: str, content: dict[str, Any], importing: bool) -> Specifi
     try:
         return Specification.model_validate(content, context={"importing": importing})
     except ValidationError as error:
-        raise ParameterError(f"{source}: {_in_a_line(_sentence(error))}") from None
+        raise ParameterError(f"{source}: {in_line(_sentence(error))}") from None
     except CmdpaxError as error:
-        raise ParameterError(f"{source}: {_in_a_line(str(error))}") from None
-
-
-def _in_a_line(sentence: str) -> str:
-    """Keys and values may hold line breaks; a sentence does not."""
-    return " ".join(sentence.split())
+        raise ParameterError(f"{source}: {in_line(error)}") from None
 
 
 def _sentence(error: ValidationError) -> str:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cmdpax.errors import in_line
 from cmdpax.storage.paths import DamagedError
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def readable(path: Path) -> Iterator[None]:
     try:
         yield
     except (polars.exceptions.PolarsError, polars.exceptions.PanicException) as error:
-        raise _damaged(path, " ".join(str(error).split())[:200]) from None
+        raise _damaged(path, in_line(error)[:200]) from None
 
 
 def read_final(paths: Sequence[Path]) -> "polars.DataFrame":

@@ -3,7 +3,7 @@
 import importlib
 import inspect
 
-from cmdpax.errors import ParameterError, nearest_name, shown
+from cmdpax.errors import ParameterError, in_line, nearest_name, shown
 from cmdpax.estimation import Knowledge
 from cmdpax.learners.base import (
     Factory,
@@ -76,7 +76,7 @@ def _imported(address: str) -> Factory:
     try:
         factory = getattr(importlib.import_module(module), name)
     except (Exception, SystemExit) as error:  # whatever a module does when it is imported
-        cause = " ".join(str(error).split())
+        cause = in_line(error)
         if not isinstance(error, ImportError | AttributeError):
             cause = f"{type(error).__name__}: {cause}"
         raise ParameterError(

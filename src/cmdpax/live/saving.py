@@ -6,6 +6,7 @@ so there is always a whole one. The account stands in it as text, so that it can
 the learner. Any process may read it, and one may write it: that of the agent that did so first.
 """
 
+import functools
 import json
 import os
 import weakref
@@ -59,10 +60,7 @@ class Owned:
         target = Path(os.path.realpath(require_target(path)))
         held = self._locks.get(target)
         if held is None or not held.is_held():
-
-            def clean() -> None:
-                remove_left_behind(target)
-
+            clean = functools.partial(remove_left_behind, target)
             self._locks[target] = lock_beside(target, shared=True, at_first=clean)
 
 

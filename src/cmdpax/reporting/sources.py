@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from cmdpax.errors import FileError, ParameterError
+from cmdpax.errors import FileError, ParameterError, in_line
 from cmdpax.experiments.ownership import listed
 from cmdpax.experiments.reading import Results
 from cmdpax.storage.paths import exists, is_folder
@@ -155,7 +155,7 @@ def _read(path: Path) -> bytes | None:
 
 
 def _damaged(path: Path, reason: str) -> FileError:
-    reason = " ".join(reason.split())
+    reason = in_line(reason)
     return FileError(
         f"{path} is damaged ({reason}); run `cmdpax reproduce` again to write it anew."
     )

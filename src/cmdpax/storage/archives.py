@@ -15,7 +15,7 @@ from typing import IO, Any, Literal, NamedTuple
 import numpy as np
 
 from cmdpax.errors import CmdpaxError, FileError
-from cmdpax.limits import require_room
+from cmdpax.limits import require_file_room
 from cmdpax.storage.paths import DamagedError, reason, require_file
 
 _MAGIC = b"\x93NUMPY"
@@ -52,18 +52,16 @@ def read_npz(
         with path.open("rb") as file, zipfile.ZipFile(file) as archive:
             members = _members(archive)
             require_names(members)
-            declared = sum(info.file_size for info in members.values())
-            require_room(str(path), declared, error=FileError)
+            require_file_room(path, sum(info.file_size for info in members.values()))
             arrays = {name: _described(archive, info) for name, info in members.items()}
-            needed = sum(_unpacked(array, least_item) for array in arrays.values())
-            require_room(str(path), needed, error=FileError)
+            require_file_room(path, sum(_unpacked(one, least_item) for one in arrays.values()))
             return {name: _read(archive, arrays[name]) for name in arrays}
     except CmdpaxError:
         raise
     except OSError as error:
         raise FileError(f"{path} cannot be read: {reason(error)}.") from None
     except Exception as error:
-        # Whatever zipfile, zlib and NumPy's parser of Python literals raise: there is no end to it.
+        # Whatever zipfile, zlib and NumPy raise over damaged content: there is no end to it.
         pickled = isinstance(error, ValueError) and "pickled" in str(error)
         why = str(error) if pickled else "it is damaged, truncated or something else"
         raise DamagedError(f"{path} is not a readable .npz file: {why}.") from None

@@ -9,7 +9,6 @@ import atexit
 import collections
 import contextlib
 import errno
-import hashlib
 import os
 import threading
 import warnings
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from cmdpax.errors import CmdpaxWarning, FileError
-from cmdpax.storage.paths import reason
+from cmdpax.storage.paths import reason, short_name
 
 _UNSUPPORTED = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK)
 _TAKEN = (errno.EAGAIN, errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK)
@@ -135,8 +134,7 @@ def lock_beside(
 ) -> Lock:
     """The lock of a file, beside it, under a name that only cmdpax uses."""
     target = Path(os.path.realpath(path))
-    digest = hashlib.sha256(os.fsencode(target.name)).hexdigest()
-    lock = target.parent / f".cmdpax-lock-{digest[:12]}"
+    lock = target.parent / f".cmdpax-lock-{short_name(target)}"
     return Lock(lock, path, shared=shared, at_first=at_first)
 
 

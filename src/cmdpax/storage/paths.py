@@ -1,10 +1,13 @@
 """What is at a path, with a sentence where that cannot be said."""
 
+import hashlib
 import os
 import stat
 from pathlib import Path
 
-from cmdpax.errors import FileError
+from cmdpax.errors import FileError, cut
+
+_LONGEST = 300  # characters of a path in a sentence
 
 
 class DamagedError(FileError):
@@ -22,9 +25,13 @@ def status(path: Path, *, follow_links: bool = True) -> os.stat_result | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise FileError(f"{_shown(path)} cannot be looked at: {reason(error)}.") from None
+        raise FileError(
+            f"{cut(str(path), _LONGEST)} cannot be looked at: {reason(error)}."
+        ) from None
     except ValueError:  # a null character
-        raise FileError(f"{_shown(path)} is no path: it holds a null character.") from None
+        raise FileError(
+            f"{cut(str(path), _LONGEST)} is no path: it holds a null character."
+        ) from None
 
 
 def is_folder(path: Path) -> bool:
@@ -38,15 +45,16 @@ def exists(path: Path) -> bool:
     return status(path) is not None
 
 
-def require_file(path: Path) -> None:
+def require_file(path: Path) -> os.stat_result:
     """Refuse what cannot be read as a file: a device or a pipe may never end."""
     found = status(path)
     if found is None:
-        raise FileError(f"{_shown(path)} does not exist.")
+        raise FileError(f"{cut(str(path), _LONGEST)} does not exist.")
     if stat.S_ISDIR(found.st_mode):
-        raise FileError(f"{_shown(path)} is a folder, not a file.")
+        raise FileError(f"{cut(str(path), _LONGEST)} is a folder, not a file.")
     if not stat.S_ISREG(found.st_mode):
-        raise FileError(f"{_shown(path)} is {kind(found)}, not a file.")
+        raise FileError(f"{cut(str(path), _LONGEST)} is {kind(found)}, not a file.")
+    return found
 
 
 def kind(found: os.stat_result) -> str:
@@ -65,7 +73,6 @@ def reason(error: OSError) -> str:
     return str(error.strerror or error)
 
 
-def _shown(path: Path) -> str:
-    """A path for a sentence, which a name of thousands of characters would not be."""
-    text = str(path)
-    return text if len(text) <= 300 else f"{text[:100]}…{text[-50:]}"
+def short_name(target: Path) -> str:
+    """Twelve digits for a file's name: names that cmdpax derives must not grow with it."""
+    return hashlib.sha256(os.fsencode(target.name)).hexdigest()[:12]

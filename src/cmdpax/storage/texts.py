@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from cmdpax.errors import FileError
-from cmdpax.limits import max_bytes, require_room
+from cmdpax.errors import FileError, in_line
+from cmdpax.limits import max_file_bytes, require_file_room
 from cmdpax.storage.paths import reason, require_file, status
 
 _MEMORY_PER_BYTE = 16  # of a text, when it has become Python objects
@@ -28,10 +28,7 @@ def read_bytes(path: Path) -> bytes:
     Raises:
         FileError: it is not there, not a file, too large, or may not be read.
     """
-    require_file(path)
-    found = status(path)
-    size = 0 if found is None else found.st_size
-    require_room(str(path), size * _MEMORY_PER_BYTE, error=FileError)
+    require_file_room(path, require_file(path).st_size * _MEMORY_PER_BYTE)
     try:
         return path.read_bytes()
     except OSError as error:
@@ -67,8 +64,8 @@ def read_toml(path: Path) -> dict[str, Any]:
         if status(path) is None:
             raise FileError(f"{path} does not exist.")
         with path.open("rb") as file:  # of a pipe or a device no size is known, and some never end
-            text = file.read(max_bytes(of_file=True) // _MEMORY_PER_BYTE + 1)
-        require_room(str(path), len(text) * _MEMORY_PER_BYTE, error=FileError)
+            text = file.read(max_file_bytes() // _MEMORY_PER_BYTE + 1)
+        require_file_room(path, len(text) * _MEMORY_PER_BYTE)
         if _LONG_KEY.search(text):
             raise ValueError("a key has more than a hundred parts")
         content = tomllib.loads(text.decode())
@@ -83,7 +80,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     except RecursionError:
         raise FileError(f"{path} is not a TOML file: it is nested too deeply.") from None
     except ValueError as error:
-        raise FileError(f"{path} is not a TOML file: {' '.join(str(error).split())}.") from None
+        raise FileError(f"{path} is not a TOML file: {in_line(error)}.") from None
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -4,7 +4,6 @@ A file is written aside, in the same folder, under a name that only cmdpax uses,
 is complete. What a killed process left aside is known by that name; nothing else is ever removed.
 """
 
-import hashlib
 import os
 import re
 import secrets
@@ -16,7 +15,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from cmdpax.errors import FileError
-from cmdpax.storage.paths import is_folder, kind, reason, status
+from cmdpax.storage.paths import is_folder, kind, reason, short_name, status
 
 _ASIDE = ".cmdpax-writing-"
 _ANY_ASIDE = re.compile(re.escape(_ASIDE) + "[0-9a-f]{12}-[0-9a-f]{8}")
@@ -123,6 +122,4 @@ def _remove(folder: Path, pattern: re.Pattern[str]) -> None:
 
 
 def _prefix(target: Path) -> str:
-    """The name aside has a fixed length: with the target's own name it could be too long."""
-    digest = hashlib.sha256(os.fsencode(target.name)).hexdigest()
-    return f"{_ASIDE}{digest[:12]}-"
+    return f"{_ASIDE}{short_name(target)}-"

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from cmdpax.errors import ClusterError, CmdpaxWarning, MissingPackageError, ParameterError
+from cmdpax.errors import ClusterError, CmdpaxWarning, MissingPackageError, ParameterError, in_line
 from cmdpax.experiments.cluster.scheduling import Crew
 
 AUTO = "auto"
@@ -295,7 +295,7 @@ def _start(ray: Any) -> None:
             own = {"address": "local", "include_dashboard": False}
             ray.init(_node_ip_address=_LOOPBACK, **own, **_QUIET)
     except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
-        text = " ".join(str(error).split()).rstrip(".")
+        text = in_line(error).rstrip(".")
         raise ClusterError(f"a Ray cluster cannot be started here: {text}.") from None
     finally:
         os.umask(mask)
@@ -333,7 +333,7 @@ def _why(error: Exception, said: str) -> str:
             "it asks for another token; set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN or "
             "~/.ray/auth_token to that of the cluster, or RAY_ADDRESS=local to have auto start one."
         )
-    text = " ".join(f"{error} {error.__cause__ or ''}".split()).rstrip(".")
+    text = in_line(f"{error} {error.__cause__ or ''}").rstrip(".")
     if "node info" in text:
         return (
             "this machine is not part of it; run `ray start --address=… --num-cpus=0` here first."

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from cmdpax.errors import CmdpaxError, FileError
+from cmdpax.errors import CmdpaxError, FileError, in_line
 from cmdpax.experiments.executing import Failed, Ran, Work
 from cmdpax.experiments.folder import TABLES, as_parquet
 from cmdpax.experiments.measures import MAY_BE_NAN, chosen_columns
@@ -251,7 +251,7 @@ def read_answer(
         ValueError,
         OSError,
     ) as error:
-        why = " ".join(str(error).split())[:_SHORT].rstrip(".")
+        why = in_line(error)[:_SHORT].rstrip(".")
         raise AnswerError(f"an answer is not two Parquet tables ({why}).") from None
     failed = _read_failed(batch, rest)
     names = {run.identity for one in failed for run in one.batch.runs}

@@ -1,10 +1,9 @@
 """Checksums of changed files, made anew: whoever changes a file may do that too."""
 
-import hashlib
 import json
 from pathlib import PurePosixPath
-from typing import Any
 
+from cmdpax.experiments.records import checksum, seal
 from fuzzing.cases import Entry, Input
 
 _SEAL, _CHECKSUMS = "seal", "checksums"
@@ -21,7 +20,7 @@ def reseal(given: Input, path: str) -> Input:
     entry = given.find(part)
     try:
         content = json.loads(entry.content)
-        content[_CHECKSUMS][place.parent.name] = _digest(given.find(path).content)
+        content[_CHECKSUMS][place.parent.name] = checksum(given.find(path).content)
     except (ValueError, KeyError, TypeError, RecursionError):
         return given
     return given.with_entry(_sealed(entry._replace(content=json.dumps(content).encode())))
@@ -35,23 +34,6 @@ def _sealed(entry: Entry) -> Entry:
         return entry
     if not isinstance(content, dict) or _SEAL not in content:
         return entry
-    text = json.dumps(content | {_SEAL: _seal(content)})
+    del content[_SEAL]
+    text = json.dumps(content | {_SEAL: seal(content)})
     return entry._replace(content=text.encode("utf-8", "surrogatepass"))
-
-
-def _seal(content: dict[str, Any]) -> str:
-    others = {name: entry for name, entry in content.items() if name != _SEAL}
-    return _digest(json.dumps(others, sort_keys=True).encode())
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
-def require_known(entry: Entry) -> None:
-    """Notice when the library seals in another way: the fuzzer would only meet broken seals."""
-    if not entry.path.endswith(".json"):
-        return
-    content = json.loads(entry.content)
-    if _SEAL in content and content[_SEAL] != _seal(content):
-        raise RuntimeError(f"{entry.path} is sealed in another way than fuzzing/sealing.py knows")

@@ -13,7 +13,7 @@ from cmdpax.errors import FileError, ParameterError, nearest_name
 from cmdpax.experiments.folder import Folder
 from cmdpax.experiments.records import all_settings
 from cmdpax.experiments.specification import SHARED
-from cmdpax.experiments.tables import read_final, scan_curves
+from cmdpax.experiments.tables import HYPERPARAMETERS, SUMS, read_final, scan_curves
 from cmdpax.files import load
 from cmdpax.history import History
 from cmdpax.learning import repeat
@@ -34,10 +34,6 @@ _ORDER = (
     "cmdp_name",
     "seed",
 )
-SUMS = {
-    "strong": ("strong_objective", "strong_constraints"),
-    "weak": ("weak_objective", "weak_constraints"),
-}
 
 
 class StoredModels(Mapping[str, CMDP]):
@@ -132,10 +128,8 @@ class Results:
         scored = self.scored(by)
         if cmdps is not None:
             scored = scored.filter(polars.col("cmdp").is_in(list(cmdps)))
-        chosen = ("step_size", "regularization", "margin")
-        keep = [part for name in chosen for part in (name, f"{name}_exponent", f"{name}_offset")]
         means = scored.group_by("algorithm", "configuration").agg(
-            polars.col(*keep, "max_multiplier", "optimism_scale").first(),
+            polars.col(*HYPERPARAMETERS, "optimism_scale").first(),
             polars.col("score").mean(),
             polars.len().alias("runs"),
         )

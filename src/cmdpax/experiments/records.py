@@ -72,7 +72,7 @@ _Kind = TypeVar("_Kind", bound=_Content)
 
 def sealed_text(content: dict[str, Any], indent: int | None = None) -> str:
     """A file with its seal."""
-    sealed = content | {"seal": _seal(content)}
+    sealed = content | {"seal": seal(content)}
     return json.dumps(sealed, indent=indent, allow_nan=False) + "\n"
 
 
@@ -89,7 +89,7 @@ def read_manifest(text: bytes) -> tuple[dict[str, Any], bool]:
         if isinstance(number, int) and number > FORMAT:
             raise NewerFormatError(f"format {number}")
     sealed = "seal" in _checked(content, _Manifest)
-    if sealed and content.pop("seal") != _seal(content):
+    if sealed and content.pop("seal") != seal(content):
         raise ValueError("its checksum is wrong")
     if "cmdpax" not in content["versions"]:
         raise ValueError("its versions lack that of cmdpax")
@@ -108,7 +108,7 @@ def read_entry(text: bytes, batch: str) -> dict[str, Any]:
         ValueError: it is not what was written; says why.
     """
     content = _checked(parse_json(text), _Entry)
-    if content.pop("seal", None) != _seal(content):
+    if content.pop("seal", None) != seal(content):
         raise ValueError("its checksum is wrong")
     if batch_name(content["runs"]) != batch:
         raise ValueError("it has the name of another batch")
@@ -146,8 +146,8 @@ def _checked(content: Any, kind: type[_Kind]) -> dict[str, Any]:
     return content
 
 
-def _seal(content: dict[str, Any]) -> str:
-    """The checksum of all other content."""
+def seal(content: dict[str, Any]) -> str:
+    """The checksum of a file's other content."""
     try:
         return checksum(json.dumps(content, sort_keys=True).encode())
     except RecursionError:

@@ -17,16 +17,25 @@ if TYPE_CHECKING:
 
 LATER = ("strong_by_constraint", "weak_by_constraint")
 """Columns of `curves` that folders of the first versions do not have."""
-_REGRETS = ("strong_objective", "strong_constraints", "weak_objective", "weak_constraints")
-_SCHEDULES = ("step_size", "regularization", "margin")
+SUMS = {
+    "strong": ("strong_objective", "strong_constraints"),
+    "weak": ("weak_objective", "weak_constraints"),
+}
+"""The two regrets of each kind, in both tables."""
+HYPERPARAMETERS = (
+    *(
+        name + part
+        for name in ("step_size", "regularization", "margin")
+        for part in ("", "_exponent", "_offset")
+    ),
+    "max_multiplier",
+)
+"""The columns of `final` that hold them; a schedule has three."""
+_REGRETS = (*SUMS["strong"], *SUMS["weak"])
 _FINAL = {
     "text": ("run", "cmdp", "cmdp_name", "algorithm", "configuration"),
     "integer": ("seed", "num_episodes"),
-    "number": (
-        *(name + part for name in _SCHEDULES for part in ("", "_exponent", "_offset")),
-        "max_multiplier",
-        *_REGRETS,
-    ),
+    "number": (*HYPERPARAMETERS, *_REGRETS),
 }
 _CURVES = {
     "text": ("run",),

@@ -6,7 +6,8 @@ Everywhere else on the page CMDPs, algorithms and configurations are places in t
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cmdpax.experiments.reading import SUMS, Results, schedule_of
+from cmdpax.experiments.reading import Results, schedule_of
+from cmdpax.experiments.tables import SUMS
 from cmdpax.reporting.encoding import all_rounded, rounded
 
 if TYPE_CHECKING:

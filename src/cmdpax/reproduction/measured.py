@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cmdpax.experiments.reading import SUMS, Results
+from cmdpax.experiments.reading import Results
+from cmdpax.experiments.tables import SUMS
 
 if TYPE_CHECKING:
     import polars

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cmdpax.experiments import Results, Stand, sweep
-from cmdpax.experiments.reading import SUMS
+from cmdpax.experiments.tables import SUMS
 from cmdpax.optimism import Optimism
 from cmdpax.parameters import regret_theorem
 from cmdpax.reproduction.experiment import PRIMAL_DUAL, SEED

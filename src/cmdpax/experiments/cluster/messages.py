@@ -24,6 +24,7 @@ from cmdpax.experiments.specification import read_specification
 from cmdpax.files import load, save
 from cmdpax.manifest import describe, read_configuration
 from cmdpax.model import CMDP
+from cmdpax.storage.texts import parse_json
 from cmdpax.version import __version__
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def write_model(cmdp: CMDP) -> bytes:
 
 def read_order(order: bytes, models: Sequence[bytes]) -> tuple[Work, Batch]:
     """The batch, and all that it needs; the CMDPs are `.npz` files."""
-    content = json.loads(order)
+    content = parse_json(order)
     wanted = read_specification(content["specification"])
     names = content["names"]
     found = {}
@@ -165,12 +166,12 @@ def read_header(files: Any) -> Header:
     if not isinstance(files, list) or not files or not all(isinstance(f, bytes) for f in files):
         raise AnswerError("an answer is not a list of files.")
     try:
-        content = json.loads(files[0])
+        content = parse_json(files[0])
         checksums = content["checksums"]
         error = None if content["error"] is None else _text(content["error"])
         seconds = _seconds(content["seconds"])
         header = Header(str(content["worker"]), seconds, _made(content["made"]), error)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
+    except (ValueError, TypeError, KeyError, AttributeError):
         raise AnswerError("an answer has no header.") from None
     if checksums != _checksums(files[1:]):
         raise AnswerError("an answer was damaged on its way.", header.worker)
@@ -216,8 +217,8 @@ def read_rate(files: Sequence[bytes]) -> tuple[float, float]:
     """
     try:
         (file,) = files
-        seconds, compile_seconds = (_seconds(number) for number in json.loads(file))
-    except (ValueError, TypeError, RecursionError, OverflowError):
+        seconds, compile_seconds = (_seconds(number) for number in parse_json(file))
+    except (ValueError, TypeError):
         raise AnswerError("a trial's answer is not two numbers of seconds.") from None
     return seconds, compile_seconds
 
@@ -277,12 +278,12 @@ def _read_failed(batch: Batch, file: bytes) -> list[Failed]:
                 _text(entry["error"]),
                 1,
             )
-            for entry in json.loads(file)
+            for entry in parse_json(file)
         ]
         if not all(one.batch.runs for one in failed):
             raise ValueError("nothing failed")
         return failed
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError):
         raise AnswerError("an answer's failed runs are not those of the batch.") from None
 
 

@@ -17,7 +17,7 @@ import reference
 from cmdpax.batch import cast
 from cmdpax.estimation import Statistics, Trajectory, empty_statistics, record
 from cmdpax.experiments import read_specification
-from cmdpax.experiments.records import _seal
+from cmdpax.experiments.records import seal
 from cmdpax.experiments.runs import make_models, make_runs
 from cmdpax.learning import require_stationary
 from cmdpax.simulation import knowledge_of
@@ -339,5 +339,5 @@ def forget(path: Path) -> None:
     for place in ("specification", "shared"):
         content.get(place, {}).pop("stationary", None)
     if content.pop("seal", None):
-        content["seal"] = _seal(content)
+        content["seal"] = seal(content)
     path.write_text(json.dumps(content))

@@ -39,7 +39,8 @@ examples: $(RUNTIME) ## live systems and Gymnasium's toys, with pictures, into b
 		$(BIN)/python examples/$$name.py build/examples/$$name.png || exit 1; done
 
 # Compilation is most of the time; programs that run for milliseconds need no optimisation.
-quick: export XLA_FLAGS := --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false
+quick: export XLA_FLAGS := --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false \
+	--xla_cpu_parallel_codegen_split_count=1
 quick: $(TOOLS) ## the tests of the parts: no browser, cluster, other process or whole run
 	$(PYTEST) -m "not (cluster or whole or browser or kills or exact)"
 

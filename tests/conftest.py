@@ -119,7 +119,7 @@ def few_programs() -> Iterator[None]:
     """
     yield
     maps = Path("/proc/self/maps")
-    if maps.exists() and maps.read_text().count("\n") > 20_000:
+    if maps.exists() and maps.read_text().count("\n") > 40_000:
         jax.clear_caches()
 
 

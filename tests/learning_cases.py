@@ -4,13 +4,20 @@ import functools
 from typing import Any
 
 import numpy as np
+import pytest
 
 import cmdpax
 import learning_reference
 import reference
+from lanes import quick_or_whole
 from learning_reference import Rates, Seen
 
 ALGORITHMS = tuple(cmdpax.algorithms())
+every_algorithm = pytest.mark.parametrize(
+    "algorithm",
+    [quick_or_whole(name, quick=not name.startswith("vanilla")) for name in ALGORITHMS],
+)
+"""A vanilla learner is the program of a regularized one, so its own tests are not quick."""
 PROFILES = {
     "theory": cmdpax.Optimism.theory(40),
     "scaled theory": cmdpax.Optimism.theory(1000, failure_probability=0.05, scale=0.02),

@@ -33,7 +33,7 @@ from cmdpax.hyperparameters import hyperparameters
 from cmdpax.learners import factory_of
 from cmdpax.options import UNSAFE_AT
 from cmdpax.simulation import Design
-from learning_cases import ALGORITHM, ALGORITHMS, NO_WARNING
+from learning_cases import ALGORITHM, NO_WARNING, every_algorithm
 from storage_cases import aside
 
 
@@ -108,7 +108,7 @@ class TestResumed:
         [DENSE, pytest.param(LISTS, marks=pytest.mark.whole)],
         ids=["dense, double", "lists, single"],
     )
-    @pytest.mark.parametrize("algorithm", ALGORITHMS)
+    @every_algorithm
     def test_from_any_moment(self, tmp_path, algorithm: str, case: dict[str, Any]):
         chosen = case | ({"cmdp": case["cmdp"]()} if "cmdp" in case else {})
         whole = uninterrupted(algorithm=algorithm, **chosen)
@@ -254,21 +254,21 @@ class TestWriting:
             written.append(clock.now)
             return position
 
-        checkpoint = Checkpoint(tmp_path / "c.npz", {}, seconds=10.0)
-        checkpoint.group_size = 2
-        for now in (9.0, 11.0, 13.0, 73.0, 75.0, 77.0):
-            clock.now = now
-            checkpoint.offer(0, make)
+        with Checkpoint(tmp_path / "c.npz", {}, seconds=10.0) as checkpoint:
+            checkpoint.group_size = 2
+            for now in (9.0, 11.0, 13.0, 73.0, 75.0, 77.0):
+                clock.now = now
+                checkpoint.offer(0, make)
         assert written == [14.0, 78.0]
 
     def test_only_when_it_is_time(self, tmp_path, numerics):
         path = tmp_path / "c.npz"
-        checkpoint = Checkpoint(path, {}, seconds=3600.0)
-        checkpoint.group_size = 2
-        checkpoint.offer(0, lambda: pytest.fail("it is not time"))
-        assert not path.exists()
-        checkpoint.offer(0, first_group().first_position, now=True)
-        assert path.exists()
+        with Checkpoint(path, {}, seconds=3600.0) as checkpoint:
+            checkpoint.group_size = 2
+            checkpoint.offer(0, lambda: pytest.fail("it is not time"))
+            assert not path.exists()
+            checkpoint.offer(0, first_group().first_position, now=True)
+            assert path.exists()
 
     def test_a_write_that_fails_leaves_the_older_file(self, tmp_path, expected):
         path, written = tmp_path / "c.npz", []

@@ -179,7 +179,8 @@ class TestDamaged:
             content[place] ^= 1 << int(place % 8)
             path.write_bytes(content)
             try:
-                groups = Checkpoint(path, manifest)._groups
+                with Checkpoint(path, manifest) as checkpoint:
+                    groups = checkpoint._groups
             except cmdpax.FileError:
                 found += 1
                 continue

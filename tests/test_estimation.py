@@ -276,6 +276,7 @@ def assert_event(memory: learning_reference.Memory, c_r: float, c_p: float) -> N
     assert np.all(rows[tried] <= (c_p / truth.rewards.shape[0] / np.sqrt(n))[tried])
 
 
+@pytest.mark.whole
 def test_on_the_event_values_are_never_below_the_true_ones() -> None:
     """Q̂_z per step, state and action, and V̂_u, of π_k; late enough that no cap hides them."""
     cmdp, tau, num_episodes = model(2), 0.1, 20_000

@@ -102,6 +102,7 @@ class TestRuns:
         with pytest.raises(cmdpax.ParameterError, match="cannot mix known and estimated"):
             learn_batch(bandit(), ALGORITHM, mixed, Options(5))
 
+    @pytest.mark.whole
     def test_a_stationary_model_of_successor_lists(self):
         """The storage does not matter: the same numbers as the dense model's."""
         grid = cmdpax.environments.make("gridworld", layout="S.1/..G", horizon=4)

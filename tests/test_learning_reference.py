@@ -9,11 +9,13 @@ import pytest
 import cmdpax
 import learning_reference
 import reference
+from lanes import quick_or_whole
 from learning_cases import (
     ALGORITHMS,
     NO_WARNING,
     PROFILES,
     default_regularization,
+    every_algorithm,
     logged,
     model,
     reference_run,
@@ -63,7 +65,7 @@ def assert_agrees(
 
 
 @pytest.mark.parametrize("rewards", ["known", "estimated"])
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@every_algorithm
 def test_every_profile_with_every_schedule(algorithm: str, rewards: str) -> None:
     cmdp = model(2)
     profiles = [profile for profile in PROFILES.values() if profile.rewards == rewards]
@@ -73,7 +75,9 @@ def test_every_profile_with_every_schedule(algorithm: str, rewards: str) -> None
         assert_agrees(cmdp, algorithm, logged(cmdp), optimism, regularization=tau, **chosen)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "name", [quick_or_whole(name, quick=name == "three constraints") for name in MODELS]
+)
 def test_every_kind_of_model(name: str) -> None:
     cmdp, optimism = model(**MODELS[name]), cmdpax.Optimism.live()
     for algorithm in ALGORITHMS:
@@ -82,7 +86,7 @@ def test_every_kind_of_model(name: str) -> None:
         assert_agrees(cmdp, algorithm, logged(cmdp), optimism, **chosen)
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@every_algorithm
 def test_a_log_replayed_is_the_run(algorithm: str) -> None:
     cmdp = model(2)
     chosen: dict[str, Any] = {"optimism": "live", "margin": 0.02, "max_multiplier": NO_WARNING}

@@ -11,7 +11,7 @@ from cmdpax.hyperparameters import hyperparameters
 from cmdpax.learning import learn_batch
 from cmdpax.options import Options
 from cmdpax.simulation import account_block, no_sums
-from learning_cases import ALGORITHMS, NO_WARNING, model
+from learning_cases import NO_WARNING, every_algorithm, model
 
 TINY = {"num_states": 2, "num_actions": 2, "horizon": 2}
 
@@ -27,7 +27,7 @@ def assert_sane(history: cmdpax.History) -> None:
 
 
 @pytest.mark.parametrize("precision", ["double", pytest.param("single", marks=pytest.mark.exact)])
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@every_algorithm
 def test_large_steps_stay_finite(algorithm: str, precision: str) -> None:
     """η up to 10 and ητ up to 1, in one batch."""
     pairs = [(10.0, 0.1), (1.0, 1.0), (0.1, 10.0), (10.0, 1e-4)]

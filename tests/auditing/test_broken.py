@@ -14,6 +14,7 @@ from audit_reference import iterates_of
 from cmdpax.auditing import STATEMENTS, Problem, Sides, Statement, Step
 from learning_cases import model
 
+pytestmark = pytest.mark.whole
 HORIZON = 3
 UNIT_REWARDS = {statement.name for statement in STATEMENTS if "unit rewards" in statement.premises}
 
@@ -23,7 +24,6 @@ def test_nothing_fails_where_nothing_is_broken() -> None:
     assert "premise not met" not in unbroken().verdicts().values()
 
 
-@pytest.mark.whole
 class TestSchemes:
     @pytest.mark.parametrize(
         ("scheme", "noticed"),
@@ -53,7 +53,6 @@ class TestSchemes:
 
 
 class TestLearners:
-    @pytest.mark.whole
     def test_a_missing_truncation(self) -> None:
         large = cmdpax.Optimism.theory(ONLINE["num_episodes"], scale=5.0)
         names = {"truncated values are bounded", "truncated dual gradient is bounded"}
@@ -126,7 +125,6 @@ class TestPremises:
                 assert found.row(name).verdict == expected
             assert ("is below H/Ξ" in found.row("potential recursion").note) == (factor < 1)
 
-    @pytest.mark.whole
     def test_no_slack_at_all(self) -> None:
         bandit = cmdpax.environments.make("bandit")
         found = audited(bandit.replace(thresholds=np.array([0.9])), **ONLINE)

@@ -16,6 +16,7 @@ from cmdpax.auditing.online import Shown, _regret_rows, _sum_rows
 from cmdpax.batch import cast
 from learning_cases import model
 
+pytestmark = pytest.mark.whole
 EPISODES, SEEDS = ONLINE["num_episodes"], ONLINE["seeds"]
 SUMS = ("estimation error of r", "estimation error of u_0", "estimation error of ψ")
 

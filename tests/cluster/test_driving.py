@@ -298,6 +298,7 @@ def test_accelerators_are_asked_for(
     assert str(case.said[0]).startswith("1 GPU worker, 0 of 1 batches done, 1 running")
 
 
+@pytest.mark.whole
 def test_several_accelerators_of_a_machine_have_a_process_per_batch(
     make_case: Callable[..., Case],
 ) -> None:

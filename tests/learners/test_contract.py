@@ -14,11 +14,11 @@ from cmdpax.estimation import Trajectory
 from cmdpax.hyperparameters import hyperparameters
 from cmdpax.learners import Hyperparameters, Info, Knowledge, Learner, factory_of
 from cmdpax.simulation import Design, Runs, account_block, advance, make_learner, no_sums, start
-from learning_cases import ALGORITHMS, NO_WARNING, default_regularization, logged, model
+from learning_cases import NO_WARNING, default_regularization, every_algorithm, logged, model
 
 pytestmark = [
     pytest.mark.usefixtures("double_precision"),
-    pytest.mark.parametrize("algorithm", ALGORITHMS),
+    every_algorithm,
 ]
 NUM_EPISODES = 12
 

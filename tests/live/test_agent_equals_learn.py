@@ -9,7 +9,7 @@ import pytest
 
 import cmdpax
 from lanes import quick_or_whole
-from learning_cases import ALGORITHMS, NO_WARNING, PROFILES, model
+from learning_cases import NO_WARNING, PROFILES, every_algorithm, model
 from live_cases import (
     PRIMAL_DUAL,
     PROGRAMS,
@@ -201,7 +201,7 @@ HYPERPARAMETERS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@every_algorithm
 def test_the_slow_reference(algorithm: str) -> None:
     """Every profile with every kind of hyperparameters; some episodes are cut short."""
     told = {"rewards": model(2).rewards, "constraint_rewards": model(2).constraint_rewards}

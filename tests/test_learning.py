@@ -127,6 +127,7 @@ class TestRuns:
 
 
 class TestSums:
+    @pytest.mark.whole
     def test_sums_are_those_of_the_policies_that_were_played(self):
         cmdp = model(2)
         history = learn(log=True, unsafe_at=(-0.1, 0.0, 0.05))

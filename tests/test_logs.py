@@ -263,6 +263,7 @@ def learned() -> tuple[cmdpax.CMDP, cmdpax.Log]:
     return cmdp, history.log
 
 
+@pytest.mark.whole
 def test_estimates_come_near_the_truth(learned: tuple[cmdpax.CMDP, cmdpax.Log]) -> None:
     cmdp, log = learned
     found = estimate(log, thresholds=cmdp.thresholds)

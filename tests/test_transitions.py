@@ -157,6 +157,7 @@ def test_a_key_decides_the_draw() -> None:
 # -------------------------------------------------------------------------------- never a matrix
 
 
+@pytest.mark.whole
 @given(cmdp=strategies.cmdps(kinds=tuple(kind for kind in strategies.KINDS if kind.num_slots)))
 def test_lists_and_their_matrix_have_the_same_optimum(cmdp: cmdpax.CMDP) -> None:
     dense = cmdp.replace(transitions=reference.densify(cmdp).transitions)
@@ -208,6 +209,7 @@ def test_no_compiled_function_makes_a_matrix_of_a_list() -> None:
         assert max(intermediate_sizes(jax.make_jaxpr(function)(dense, *arguments).jaxpr)) >= matrix
 
 
+@pytest.mark.whole
 def test_a_gridworld_of_forty_thousand_states() -> None:
     # As a matrix its transitions would take 51 GB.
     cmdp = cmdpax.environments.make("gridworld", height=210, width=210, horizon=12)

@@ -46,6 +46,7 @@ def test_numbers_that_json_does_not_have_are_null(run):
     assert rows["last iterate"]["left"] is None
 
 
+@pytest.mark.whole
 def test_online_with_its_options(run):
     options = ("--online", "--episodes", "30", "--seeds", "6", "--json")
     code, out, _ = run(*AUDIT, *options)

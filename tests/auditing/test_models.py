@@ -110,6 +110,7 @@ class TestEdges:
         assert failing(found) == set()
         assert found.row("success event, transitions").left == 0
 
+    @pytest.mark.whole
     def test_one_episode(self) -> None:
         """It has no growth exponent."""
         found = audited(cmdpax.environments.make("bandit"), online=True, num_episodes=1, seeds=1)

@@ -239,6 +239,7 @@ def test_a_horizon_shorter_than_the_environments() -> None:
 # ----------------------------------------------------------------------------------------- learning
 
 
+@pytest.mark.whole
 def test_it_learns_the_lake() -> None:
     cmdp = from_env(lake(), 20, costs=UNSAFE, limits=4.0)
     agent = skater(regularization=0.005, margin=0.15)

@@ -180,6 +180,7 @@ def test_only_the_damaged_batch_is_made_again(tmp_path, monkeypatch):
     assert_same_results(second, first)
 
 
+@pytest.mark.whole
 def test_damage_and_a_larger_specification(folder):
     """The runs come back in another batch; nothing of the damaged one stays."""
     (damaged,) = (folder / "curves").iterdir()

@@ -47,6 +47,7 @@ def test_the_warning_names_both_bounds() -> None:
     assert text.endswith(bounds)
 
 
+@pytest.mark.whole
 @given(cmdp=strategies.cmdps(kinds=strategies.CONSTRAINED, slacks=(0.0, 0.05)))
 @settings(max_examples=30)
 def test_a_limit_on_columns_never_makes_the_gap_lie(cmdp: cmdpax.CMDP) -> None:

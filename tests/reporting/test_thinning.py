@@ -32,6 +32,7 @@ def test_what_is_kept(rows: np.ndarray, wanted: int) -> None:
     np.testing.assert_array_equal(certain[:, kept].max(axis=1), certain.max(axis=1))
 
 
+@pytest.mark.whole
 @given(st.integers(0, 2**32 - 1), st.integers(50, 400))
 def test_every_bucket_keeps_its_extremes(seed: int, wanted: int) -> None:
     """The widest gap between kept points bounds the buckets: each has both extremes of each row."""

@@ -5,6 +5,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 RUNTIME := .venv/.runtime-installed
 TOOLS := .venv/.tools-installed
+# Hundreds of processes are started from here: each would compile every module anew.
+unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest --quiet --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help

@@ -42,6 +42,22 @@ def test_any_policy_has_an_equal_with_at_most_i_random_decisions(
     assert num_random_places(model, simpler) <= cmdp.num_constraints
 
 
+def test_what_rounding_leaves_is_no_random_decision() -> None:
+    """Models of few numbers are full of ties: several actions vanish at once, but for rounding."""
+    for seed in range(200):
+        generator = np.random.default_rng(seed)
+        first = generator.choice([0.0, 1 / 3, 2 / 3, 1.0], (4, 2, 2))
+        cmdp = cmdpax.CMDP(
+            transitions=np.stack([first, 1 - first], axis=-1),
+            rewards=generator.integers(0, 5, (4, 2, 2)) / 4,
+            constraint_rewards=generator.integers(0, 5, (2, 4, 2, 2)) / 4,
+            thresholds=np.zeros(2),
+            initial=np.array([1.0, 0.0]),
+        )
+        simpler = simplify(cmdp, generator.dirichlet(np.ones(2), (4, 2)))
+        assert num_random_places(reference.densify(cmdp), simpler) <= 2
+
+
 def test_the_policy_given_is_left_alone(two_constraints: Golden) -> None:
     policy = np.full((6, 4, 3), 1 / 3)
     simpler = simplify(two_constraints.cmdp, policy)

@@ -31,6 +31,7 @@ from cmdpax.planning.dynamic_program import place
 from cmdpax.transitions import at_step, backup, choose, push
 
 _DEPENDENT = 1e-12  # gains per unit of occupancy that count as linearly dependent
+_ROUNDING = 1e-14  # what rounding leaves of probabilities and rates that would be 0
 _BLOCK = 256  # random decisions that are reduced together
 _COLUMN_BLOCK = 32  # arrays grow in blocks, so that compiled steps are reused
 
@@ -128,7 +129,8 @@ class Choices(NamedTuple):
         total = rows.sum(axis=1, keepdims=True)
         certain = np.eye(policy.shape[2])[self.base]  # where no mass arrives any more
         divided = np.divide(rows, total, out=certain, where=total > 0)
-        policy[self.steps, self.states] = divided
+        divided[divided < _ROUNDING] = 0.0
+        policy[self.steps, self.states] = divided / divided.sum(axis=1, keepdims=True)
 
 
 def move_to_vertex(
@@ -159,7 +161,7 @@ def move_to_vertex(
         change = response[:, active] @ move
         room = np.concatenate([free[active], bound])
         rate = -np.concatenate([move, change])
-        shrinking = rate > 0
+        shrinking = rate > _ROUNDING  # a pivot on less would be one on noise
         lengths = np.where(shrinking, room / np.where(shrinking, rate, 1.0), np.inf)
         first = int(lengths.argmin())
         free[active] = np.maximum(free[active] + lengths[first] * move, 0.0)

@@ -15,6 +15,14 @@ def contents(folder: Path) -> dict[str, tuple[int, bytes]]:
     }
 
 
+def copied(folder: Path, copy: Path) -> Path:
+    """The files of a folder once more, without its locks."""
+    for name, (_, content) in contents(folder).items():
+        (copy / name).parent.mkdir(parents=True, exist_ok=True)
+        (copy / name).write_bytes(content)
+    return copy
+
+
 def tree(folder: Path) -> dict[str, Any]:
     """Everything below a folder: files with their content, links with their targets."""
     return {

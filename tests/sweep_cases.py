@@ -24,6 +24,23 @@ def specification(**changes: Any) -> dict[str, Any]:
     return plain | changes
 
 
+def toml(seeds: int = 2, step_size: str = "[0.2, 0.4]") -> str:
+    """The same as a user writes it."""
+    return f"""
+num_episodes = 30
+seeds = {seeds}
+record = 5
+
+[[cmdps]]
+environment = "random"
+parameters = {{ num_states = 3, num_actions = 2, horizon = 3, seed = [1, 2] }}
+
+[[algorithms]]
+name = "regularized-primal-dual"
+step_size = {step_size}
+"""
+
+
 def assert_same_results(
     found: cmdpax.Results, expected: cmdpax.Results, tolerance: float = 1e-9
 ) -> None:

@@ -10,21 +10,9 @@ from pathlib import Path
 import pytest
 
 import cmdpax
-from sweep_cases import contents, specification
+from sweep_cases import contents, specification, toml
 
-TEXT = """
-num_episodes = 30
-seeds = 2
-record = 5
-
-[[cmdps]]
-environment = "random"
-parameters = { num_states = 3, num_actions = 2, horizon = 3, seed = [1, 2] }
-
-[[algorithms]]
-name = "regularized-primal-dual"
-step_size = [0.2, "0.4*(k+2)^-0.1"]
-"""
+TEXT = toml(step_size='[0.2, "0.4*(k+2)^-0.1"]')
 SWEEP = ("sweep", "spec.toml", "--out", "out")
 
 

@@ -16,6 +16,7 @@ import cmdpax
 from cmdpax.experiments import sweeping
 from cmdpax.experiments.folder import Folder
 from damages import empty, flip, truncate
+from storage_cases import copied
 from sweep_cases import SMALL, assert_same_results, contents, specification
 
 HOLDER = """
@@ -36,11 +37,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> cmdpax.Results:
 @pytest.fixture
 def folder(expected: cmdpax.Results, tmp_path: Path) -> Path:
     """The same, to be damaged."""
-    copy = tmp_path / "sweep"
-    for name, (_, content) in contents(expected.path).items():
-        (copy / name).parent.mkdir(parents=True, exist_ok=True)
-        (copy / name).write_bytes(content)
-    return copy
+    return copied(expected.path, tmp_path / "sweep")
 
 
 def delete(path: Path) -> None:

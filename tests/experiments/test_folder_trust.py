@@ -15,8 +15,8 @@ import cmdpax
 from cmdpax.experiments import estimate
 from cmdpax.experiments.folder import Folder
 from report_cases import invent
-from storage_cases import contents, tree
-from sweep_cases import assert_same_results, specification
+from storage_cases import contents, copied, tree
+from sweep_cases import assert_same_results, specification, toml
 
 WITHOUT_RIGHTS = """
 import contextlib, ctypes, io, json, os, sys
@@ -58,11 +58,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> cmdpax.Results:
 @pytest.fixture
 def folder(made: cmdpax.Results, tmp_path: Path) -> Path:
     """A copy of it."""
-    copy = tmp_path / "sweep"
-    for name, (_, content) in contents(made.path).items():
-        (copy / name).parent.mkdir(parents=True, exist_ok=True)
-        (copy / name).write_bytes(content)
-    return copy
+    return copied(made.path, tmp_path / "sweep")
 
 
 class TestForeignFolders:
@@ -238,19 +234,6 @@ class TestLinks:
         assert len(cmdpax.results(folder).final) == 12
 
 
-TOML = """
-num_episodes = 30
-seeds = SEEDS
-record = 5
-[[cmdps]]
-environment = "random"
-parameters = { num_states = 3, num_actions = 2, horizon = 3, seed = [1, 2] }
-[[algorithms]]
-name = "regularized-primal-dual"
-step_size = [0.2, 0.4]
-"""
-
-
 @pytest.mark.kills
 class TestReadOnly:
     @pytest.fixture
@@ -258,8 +241,8 @@ class TestReadOnly:
         """A folder that nobody may write."""
         for path in (folder, *folder.rglob("*")):
             path.chmod(0o555 if path.is_dir() else 0o444)
-        for seeds in "23":
-            (folder.parent / f"{seeds}.toml").write_text(TOML.replace("SEEDS", seeds))
+        for seeds in (2, 3):
+            (folder.parent / f"{seeds}.toml").write_text(toml(seeds))
         yield folder
         folder.chmod(0o755)
         for path in folder.rglob("*"):

@@ -232,17 +232,19 @@ class Folder:
             found[batch] = runs
         return found
 
-    def drop_damaged(self) -> list[Path]:
-        """Forget batches with a damaged or missing file; returns those files."""
-        dropped = []
+    def drop_damaged(self) -> tuple[list[Path], set[str]]:
+        """Forget batches with a damaged or missing file: those files, and the runs that stay."""
+        dropped, whole = [], set()
         for batch in self._batches():
-            _, damaged = self._check_part(batch)
-            if damaged is not None:
-                dropped.append(damaged)
-                tables = [self.table_path(name, batch) for name in TABLES]
-                for file in (self.entry_path(batch), *tables):
-                    _remove(file)
-        return dropped
+            runs, damaged = self._check_part(batch)
+            if damaged is None:
+                whole.update(runs)
+                continue
+            dropped.append(damaged)
+            tables = [self.table_path(name, batch) for name in TABLES]
+            for file in (self.entry_path(batch), *tables):
+                _remove(file)
+        return dropped, whole
 
     def _batches(self) -> list[str]:
         """The names of all entries; a file of another name is not ours."""

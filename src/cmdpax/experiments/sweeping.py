@@ -263,14 +263,14 @@ def _described(models: dict[str, Model], known: dict[str, Any]) -> dict[str, Any
 
 def _missing(folder: Folder, runs: Sequence[Run]) -> list[Run]:
     """The runs that no whole batch of the folder has."""
-    for damaged in folder.drop_damaged():
+    dropped, done = folder.drop_damaged()
+    for damaged in dropped:
         warnings.warn(
             f"{damaged} is damaged; those of its runs that the specification asks for are "
             "computed again.",
             CmdpaxWarning,
             stacklevel=3,
         )
-    done = {run for batch in folder.parts().values() for run in batch}
     return [run for run in runs if run.identity not in done]
 
 

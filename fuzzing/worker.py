@@ -233,6 +233,7 @@ def _prepare(settings: Settings, temporary: Path) -> None:
     planted.mkdir(exist_ok=True)
     (planted / f"{PLANTED[0]}.py").write_text("def f(*given): return None\nfly = f\n")
     sys.path.append(str(planted))
+    sys.dont_write_bytecode = True  # beside a module that a specification may import
     os.environ |= {
         "MPLCONFIGDIR": str(settings.cache / "matplotlib"),
         "CMDPAX_MAX_BYTES": str(LIBRARY_BYTES),

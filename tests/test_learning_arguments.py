@@ -63,6 +63,8 @@ class TestErrors:
             ({"seeds": [0.5]}, "seeds is [0.5], it must be a number of runs or a list"),
             ({"seeds": 1.5}, "seeds is 1.5, it must be a number of runs or a list"),
             ({"seeds": "12"}, "seeds is '12', it must be a number of runs or a list"),
+            ({"log": []}, "log is [], it must be true or false."),
+            ({"potential": {}}, "potential is {}, it must be true or false."),
             ({"record": []}, "record must name episodes between 1 and 5"),
             ({"record": [0]}, "record must name episodes between 1 and 5"),
             ({"record": [6]}, "record must name episodes between 1 and 5"),

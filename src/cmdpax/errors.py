@@ -18,6 +18,8 @@ Every message is one sentence (or two) that names the thing, the value and the f
 import difflib
 from collections.abc import Iterable
 
+import numpy as np
+
 
 class CmdpaxError(Exception):
     """Base class of everything that cmdpax raises on purpose."""
@@ -141,3 +143,10 @@ def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
     """Refuse what is not one of the choices, with the nearest one."""
     if value not in choices:
         raise ParameterError(f"{name} is {shown(value)}; {nearest_name(str(value), choices)}.")
+
+
+def require_flag(name: str, value: object) -> bool:
+    """True or false, of Python or of NumPy; nothing else that could pass for one."""
+    if not isinstance(value, bool | np.bool):
+        raise ParameterError(f"{name} is {shown(value)}, it must be true or false.")
+    return bool(value)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cmdpax.errors import ModelError, ParameterError, check_choice
+from cmdpax.errors import ModelError, ParameterError, check_choice, require_flag
 from cmdpax.history import Log
 from cmdpax.layouts import as_bounds, as_initial, as_lists, as_whole_number
 from cmdpax.limits import require_room
@@ -96,6 +96,7 @@ def estimate(
         check_indices("states", log.states, reached(played), num_states),
         check_indices("actions", log.actions, played, num_actions),
     )
+    stationary = require_flag("stationary", stationary)
     steps = _steps(log, played, stationary)
     bounds = _bounds(thresholds, limits, len(steps.signals) - 1)
     horizon = played.shape[-1]

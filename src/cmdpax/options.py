@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cmdpax.arguments import as_levels, episodes_to_record
-from cmdpax.errors import ParameterError, check_choice
+from cmdpax.errors import check_choice, require_flag
 from cmdpax.hyperparameters import require_count
 
 UNSAFE_AT = (1e-9, 0.01, 0.02, 0.05, 0.1)
@@ -42,8 +42,8 @@ class Options:
         """Check and complete: tuples, so that an `Options` can be compared and written down."""
         check_choice("observations", self.observations, ("mean", "bernoulli"))
         check_choice("precision", self.precision, ("double", "single"))
-        if not isinstance(self.stationary, bool):
-            raise ParameterError(f"stationary is {self.stationary!r}, it must be true or false.")
+        for name in ("potential", "log", "stationary"):
+            object.__setattr__(self, name, require_flag(name, getattr(self, name)))
         count = require_count("num_episodes", self.num_episodes)
         object.__setattr__(self, "num_episodes", count)
         object.__setattr__(self, "unsafe_at", as_levels(self.unsafe_at))

@@ -78,6 +78,7 @@ REFUSED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "a range reversed": ({"reward_range": (1, 0)}, ("reward_range is (1, 0)", "low below high")),
     "an empty range": ({"reward_range": (1, 1)}, ("reward_range is (1, 1)",)),
     "an endless range": ({"reward_range": (0, np.inf)}, ("reward_range is (0, inf)",)),
+    "a huge integer in a range": ({"reward_range": (0, 10**400)}, ("reward_range is (0, 1000",)),
     "a range of three": ({"reward_range": (0, 1, 2)}, ("reward_range is (0, 1, 2)",)),
     "a number as a range": ({"reward_range": 1}, ("reward_range is 1",)),
     "a reversed one of two": (

@@ -5,7 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from cmdpax.environments.grid import MOVES, neighbours, read_drawing, slipping
-from cmdpax.environments.parameters import count, flag, number, require_fitting, stable
+from cmdpax.environments.parameters import count, number, require_fitting, stable
+from cmdpax.errors import require_flag
 from cmdpax.model import CMDP, from_costs
 from cmdpax.planning.dynamic_program import greedy_values
 
@@ -64,7 +65,7 @@ def gridworld(
             number("unsafe_density", unsafe_density, 0.0, 1.0),
             np.random.default_rng(count("seed", seed, minimum=0, maximum=2**63 - 1)),
         )
-    if flag("uniform_start", uniform_start):
+    if require_flag("uniform_start", uniform_start):
         cells = cells._replace(starts=~cells.walls & ~cells.goals)
     free = ~cells.walls
     num_kinds = len(cells.unsafe)

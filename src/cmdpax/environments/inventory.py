@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from cmdpax.environments.parameters import count, number, require_fitting
-from cmdpax.errors import ParameterError
+from cmdpax.errors import ParameterError, shown
 from cmdpax.model import CMDP, from_costs
 
 _DEMAND = (0.3, 0.2, 0.2, 0.2, 0.05, 0.05)
@@ -62,7 +62,7 @@ def inventory(
 def _as_distribution(demand: Any) -> list[float]:
     if isinstance(demand, str) or not hasattr(demand, "__len__") or not len(demand):
         raise ParameterError(
-            f"demand is {demand!r}, it must be a list of probabilities of 0, 1, 2, …"
+            f"demand is {shown(demand)}, it must be a list of probabilities, the first of no demand."
         )
     chances = [number("demand", chance, 0.0, 1.0) for chance in demand]
     if abs(sum(chances) - 1) > 1e-9:

@@ -39,13 +39,6 @@ def number(name: str, value: Any, minimum: float = -math.inf, maximum: float = m
     raise ParameterError(f"{name} is {shown(value)}, it must be a number between {bounds}.")
 
 
-def flag(name: str, value: Any) -> bool:
-    """True or false."""
-    if not isinstance(value, bool):
-        raise ParameterError(f"{name} is {shown(value)}, it must be true or false.")
-    return value
-
-
 def stable(values: np.ndarray) -> np.ndarray:
     """Computed numbers, rounded to 12 decimals.
 

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from cmdpax.environments.parameters import count, flag, number, require_fitting
+from cmdpax.environments.parameters import count, number, require_fitting
+from cmdpax.errors import require_flag
 from cmdpax.model import CMDP, from_costs
 
 
@@ -31,8 +32,8 @@ def ring(
     transitions[0, states, 0, states] = 1.0
     transitions[0, states, 1, (states + 1) % num_states] = 1.0
     move = np.stack([np.zeros(num_states), states + 1.0], axis=1)[None]
-    rewards = move / num_states if flag("scale_rewards", scale_rewards) else move
-    uniform = flag("uniform_start", uniform_start)
+    rewards = move / num_states if require_flag("scale_rewards", scale_rewards) else move
+    uniform = require_flag("uniform_start", uniform_start)
     return from_costs(
         transitions=transitions,
         rewards=rewards,

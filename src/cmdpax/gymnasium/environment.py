@@ -14,8 +14,7 @@ from gymnasium.core import Env
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.spaces import Discrete, MultiDiscrete
 
-from cmdpax.environments.parameters import flag
-from cmdpax.errors import ParameterError, check_choice, nearest_name
+from cmdpax.errors import ParameterError, check_choice, nearest_name, require_flag
 from cmdpax.model import CMDP, ceilings
 from cmdpax.transitions import Successors
 from cmdpax.validation import validate
@@ -53,7 +52,7 @@ class CMDPEnv(Env[Observation, Any]):
         check_choice("observations", observations, ("mean", "bernoulli"))
         if observations == "bernoulli":
             _check_unit_interval(cmdp)
-        self._observe_step = flag("observe_step", observe_step)
+        self._observe_step = require_flag("observe_step", observe_step)
         self._bernoulli = observations == "bernoulli"
         num_states, num_actions = cmdp.num_states, cmdp.num_actions
         self.action_space = Discrete(num_actions)

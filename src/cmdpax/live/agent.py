@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from cmdpax.arguments import Algorithm, as_factory
-from cmdpax.errors import ParameterError
+from cmdpax.errors import ParameterError, require_flag
 from cmdpax.history import Log
 from cmdpax.learners.contract import require_sound
 from cmdpax.live import saving
@@ -210,6 +210,7 @@ class Agent:
                 belong in the account; others only teach.
         """
         self._require("feed")
+        own = require_flag("own", own)
         episodes = episodes_of(log, self._declared)
         self._now.tally.require_room(len(episodes), self._sizes.horizon)
         for states, actions, _ in episodes:

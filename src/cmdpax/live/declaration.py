@@ -15,7 +15,7 @@ from cmdpax.arguments import (
     as_seeds,
     name_of,
 )
-from cmdpax.errors import ModelError, ParameterError, shown
+from cmdpax.errors import ModelError, ParameterError, require_flag, shown
 from cmdpax.hyperparameters import hyperparameters, is_constant, require_count
 from cmdpax.learners import algorithms
 from cmdpax.learners.base import Hyperparameters
@@ -159,8 +159,7 @@ def _declared(
 ) -> Declaration:
     limits = _thresholds(thresholds)
     sizes = _sizes(len(limits), horizon, num_states, num_actions)
-    if not isinstance(stationary, bool | np.bool):
-        raise ParameterError(f"stationary is {stationary!r}, it must be true or false.")
+    stationary = require_flag("stationary", stationary)
     units = declare_units(reward_range, constraint_ranges, senses, len(limits))
     profile = _profile(optimism, rewards, constraint_rewards, sizes)
     stand_in = _stand_in(sizes, limits, initial, rewards, constraint_rewards)
@@ -188,7 +187,7 @@ def _declared(
         stand_in.rewards if known else None,
         stand_in.constraint_rewards if known else None,
         lists,
-        bool(stationary),
+        stationary,
         profile,
         numbers,
         units,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cmdpax.errors import ParameterError, nearest_name
+from cmdpax.errors import ParameterError, nearest_name, shown
 
 SENSES = ("at least", "at most")
 ROUNDING = 1e-9
@@ -126,8 +126,8 @@ def _constraint_ranges(given: Any, num_constraints: int) -> list[tuple[float, fl
         return [_range("constraint_ranges", given)] * num_constraints
     if not listed or len(given) != num_constraints:
         raise ParameterError(
-            f"constraint_ranges is {given!r}, there are {num_constraints} thresholds; give one "
-            "pair (low, high) for all, or one for each."
+            f"constraint_ranges is {shown(given)}, there are {num_constraints} thresholds; give "
+            "one pair (low, high) for all, or one for each."
         )
     return [_range(f"constraint_ranges[{i}]", pair) for i, pair in enumerate(given)]
 
@@ -135,12 +135,12 @@ def _constraint_ranges(given: Any, num_constraints: int) -> list[tuple[float, fl
 def _range(name: str, given: Any) -> tuple[float, float]:
     try:
         low, high = (float(end) for end in given)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         low, high = np.nan, np.nan
     with np.errstate(all="ignore"):
         usable = low < high and np.isfinite([high - low, np.divide(1.0, high - low)]).all()
     if not usable:
         raise ParameterError(
-            f"{name} is {given!r}, it must be two numbers (low, high), low below high."
+            f"{name} is {shown(given)}, it must be two numbers (low, high), low below high."
         )
     return low, high

@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 _ANY_VIOLATION = "unsafe_at_1e-09"
+_ACCOUNTS = ("strong", "strong_constraints", "weak_constraints")
 
 
 class Side(NamedTuple):
@@ -83,7 +84,8 @@ def _best_sides(sweep: dict[str, Any]) -> list[Side]:
     for place, (cmdp, configuration) in enumerate(
         zip(runs["cmdp"], runs["configuration"], strict=True)
     ):
-        if cmdp == 0 and runs["measures"]["strong"][place] is not None:
+        accounts = (runs["measures"][name][place] for name in _ACCOUNTS)
+        if cmdp == 0 and None not in accounts:  # earlier versions wrote what is not a number
             places.setdefault(configuration, []).append(place)
     groups = {
         group["configuration"]: index
@@ -134,12 +136,12 @@ def _accounts(group: dict[str, Any], measures: dict[str, float]) -> tuple[int | 
     """Strong and weak regret of one constraint: the largest of each may be of different ones."""
     ends = dict(zip(group["series"], group["ends"], strict=True))
     single = [name for name in ends if name.startswith("strong_constraints[")]
-    strong = [(ends[name], name) for name in single if ends[name] is not None]
-    if not strong:
+    both = [(ends[name], ends[name.replace("strong", "weak")], name) for name in single]
+    known = [accounts for accounts in both if None not in accounts]
+    if not known:
         return None, measures["strong_constraints"], measures["weak_constraints"]
-    largest, name = max(strong)
-    place = name.removeprefix("strong_constraints")
-    return int(place[1:-1]), largest, ends[f"weak_constraints{place}"]
+    strong, weak, name = max(known)
+    return int(name.removeprefix("strong_constraints")[1:-1]), strong, weak
 
 
 def _rounded(value: float | None) -> float | None:

@@ -68,7 +68,7 @@ def test_other_parameters() -> None:
     [
         ((0.5, 0.4), "demand sums to 0.9, not to 1"),
         ("often", "demand is 'often', it must be a list of probabilities"),
-        ((), r"demand is \(\), it must be a list of probabilities, the first of no demand\.$"),
+        ((), r"demand is \(\), it must be a list of probabilities, that of 0 first\.$"),
         ((1.5, -0.5), "demand is 1.5, it must be a number between 0 and 1"),
     ],
 )

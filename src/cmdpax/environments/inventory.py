@@ -62,7 +62,7 @@ def inventory(
 def _as_distribution(demand: Any) -> list[float]:
     if isinstance(demand, str) or not hasattr(demand, "__len__") or not len(demand):
         raise ParameterError(
-            f"demand is {shown(demand)}, it must be a list of probabilities, the first of no demand."
+            f"demand is {shown(demand)}, it must be a list of probabilities, that of 0 first."
         )
     chances = [number("demand", chance, 0.0, 1.0) for chance in demand]
     if abs(sum(chances) - 1) > 1e-9:

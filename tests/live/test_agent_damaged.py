@@ -147,6 +147,9 @@ WRONG: dict[str, Change] = {
     "no open episode": lambda head, arrays: arrays.pop("open_states"),
     "no recent ones": lambda head, arrays: arrays.pop("tally_recent"),
     "rewards are missing": lambda head, arrays: arrays.pop("declared_rewards"),
+    "an endless belief": lambda head, arrays: head["account"]["constraints"][0].update(
+        optimistic=10**400
+    ),
     "another algorithm": lambda head, arrays: head["declaration"].update(algorithm="vanilla-dual"),
 }
 DO_NOT_FIT: dict[str, Change] = {
@@ -155,6 +158,9 @@ DO_NOT_FIT: dict[str, Change] = {
     "other sizes": lambda head, arrays: head["declaration"].update(sizes=[2, 3, 4, 2]),
     "fewer observed": lambda head, arrays: arrays.update(open_observed=np.zeros((0, 3))),
     "fewer means": lambda head, arrays: arrays.update(tally_mean=np.zeros(1)),
+    "infinitely many missed": lambda head, arrays: arrays.update(
+        tally_missed=np.full(arrays["tally_missed"].shape, np.inf)
+    ),
     "more episodes": lambda head, arrays: head["tally"].update(episodes=500),
     "an action that is none": lambda head, arrays: arrays.update(open_action=np.array(9)),
 }

@@ -30,6 +30,15 @@ from cmdpax.storage.writing import remove_left_behind, require_target, write_ato
 
 FORMAT = 2
 _COUNTED = ("episodes", "steps", "cut_short", "fed")
+_OF_DAMAGE = (
+    KeyError,
+    TypeError,
+    ValueError,
+    IndexError,
+    AttributeError,
+    OverflowError,
+    CmdpaxError,
+)
 _TALLIED = ("mean", "squares", "missed", "recent")
 
 
@@ -104,17 +113,17 @@ def read(path: Path) -> Saved:
         }
         declared = Declaration.from_entries(head["declaration"], arrays)
         tally = Tally(*(entries[f"tally_{name}"] for name in _TALLIED), **head["tally"])
-        saved = Saved(
+        episode = OpenEpisode.from_entries(entries)
+        if not _is_consistent(declared, tally, episode):
+            raise ValueError("its parts do not fit together")
+        return Saved(
             declared,
             tally,
-            OpenEpisode.from_entries(entries),
+            episode,
             [entries[f"leaf_{index}"] for index in range(head["leaves"])],
             _account(declared, tally, head["account"]),
         )
-        if not _is_consistent(saved):
-            raise ValueError("its parts do not fit together")
-        return saved
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, CmdpaxError):
+    except _OF_DAMAGE:
         raise _damaged(path) from None
 
 
@@ -131,9 +140,8 @@ def _account(declared: Declaration, tally: Tally, text: dict[str, Any]) -> Agent
     return make_account(tally, *facts, *believed)
 
 
-def _is_consistent(saved: Saved) -> bool:
+def _is_consistent(declared: Declaration, tally: Tally, episode: OpenEpisode) -> bool:
     """Whether the parts of a file are of one agent."""
-    declared, tally, episode, _, _ = saved
     count, horizon, num_states, num_actions = declared.sizes
     observed = np.reshape(episode.observed, (-1, 1 + count))
     counts = [getattr(tally, name) for name in _COUNTED]

@@ -260,7 +260,7 @@ def as_floats(name: str, value: Any, *, copy: bool | None = None) -> np.ndarray:
         _require_real(array)
         return np.array(array, dtype=np.float64, copy=copy)
     except (TypeError, ValueError, OverflowError) as error:
-        reason = in_line(error)
+        reason = in_line(error).rstrip(".")
         raise ModelError(f"{name} cannot be read as an array of real numbers: {reason}.") from None
 
 
@@ -273,16 +273,22 @@ def _require_real(array: np.ndarray) -> None:
         raise TypeError(f"they are {array.dtype}")
 
 
+def as_indices(name: str, value: Any) -> np.ndarray:
+    """An array of integers, a copy; or why it is none."""
+    try:
+        array = np.array(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        reason = in_line(error).rstrip(".")
+        raise ModelError(f"{name} cannot be read as an array of integers: {reason}.") from None
+    if array.dtype.kind not in "iu":
+        raise ModelError(f"{name} must be integers (state indices), got {array.dtype}.")
+    return array
+
+
 def _as_indices(value: Any) -> Any:
     if isinstance(value, jax.core.Tracer) or _is_frozen(value, np.int32):
         return value
-    try:
-        array = np.array(value)
-    except ValueError as error:
-        reason = in_line(error)
-        raise ModelError(f"successors cannot be read as an array of integers: {reason}.") from None
-    if array.dtype.kind not in "iu":
-        raise ModelError(f"successors must be integers (state indices), got {array.dtype}.")
+    array = as_indices("successors", value)
     if array.size and (array.max() > 2**31 - 1 or array.min() < -(2**31)):
         return _frozen(array)  # left for validate to name the entry
     return _frozen(array.astype(np.int32))

@@ -93,7 +93,12 @@ REFUSED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "one name for two": ({"names": ["a"]}, ("names is ['a']", "2 different")),
     "names twice": ({"names": ["a", "a"]}, ("names is ['a', 'a']",)),
     # Successors.
-    "lists of floats": ({"successors": LISTS * 1.0}, ("successors has shape", "float64")),
+    "lists of floats": ({"successors": LISTS * 1.0}, ("successors must be integers", "float64")),
+    "lists of lists": ({"successors": [[1], [1, 2]]}, ("cannot be read as an array of integers",)),
+    "probabilities of others": (
+        {"successors": cmdpax.Successors(np.maximum(LISTS, 0), np.ones((1, 3)))},
+        ("probabilities has shape (1, 3), but successors (1, 3, 2, 2)",),
+    ),
     "lists of two steps": ({"successors": LISTS_BY_STEP[:2]}, ("shape (2, 3, 2, 2)", "3 or 1")),
     "lists of two states": ({"successors": LISTS[:, :2]}, ("shape (1, 2, 2, 2)",)),
     "lists without steps": ({"successors": LISTS[0]}, ("shape (3, 2, 2)",)),

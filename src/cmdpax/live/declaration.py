@@ -21,7 +21,7 @@ from cmdpax.learners import algorithms
 from cmdpax.learners.base import Hyperparameters
 from cmdpax.limits import require_room
 from cmdpax.live.units import ROUNDING, SENSES, Units, declare_units
-from cmdpax.model import CMDP, Sizes
+from cmdpax.model import CMDP, Sizes, as_floats, as_indices
 from cmdpax.optimism import Optimism
 from cmdpax.schedules import Schedule
 from cmdpax.transitions import Successors
@@ -285,16 +285,22 @@ def _require_margin(margin: Schedule, units: Units, thresholds: np.ndarray, hori
 def _listed(successors: Any, sizes: Sizes, stationary: bool) -> np.ndarray:
     """The states that may follow, -1 for unused slots."""
     _, horizon, num_states, num_actions = sizes
-    if isinstance(successors, Successors):
-        used = np.asarray(successors.probabilities) > 0
-        successors = np.where(used, successors.successors, -1)
-    lists = np.asarray(successors)
-    fits = lists.ndim == 4 and lists.shape[0] in (1, horizon) and lists.dtype.kind in "iu"
+    told = isinstance(successors, Successors)
+    lists = as_indices("successors", successors.successors if told else successors)
+    fits = lists.ndim == 4 and lists.shape[0] in (1, horizon)
     if not fits or lists.shape[1:3] != (num_states, num_actions):
         raise ModelError(
-            f"successors has shape {lists.shape} of {lists.dtype}, expected integers "
+            f"successors has shape {lists.shape}, expected "
             f"({horizon} or 1, {num_states}, {num_actions}, N), -1 for unused slots."
         )
+    if told:
+        probabilities = as_floats("probabilities", successors.probabilities)
+        if probabilities.shape != lists.shape:
+            raise ModelError(
+                f"probabilities has shape {probabilities.shape}, but successors {lists.shape}; "
+                "give one for each."
+            )
+        lists = np.where(probabilities > 0, lists, -1)
     if stationary and lists.shape[0] != 1:
         raise ModelError(
             f"stationary is true, but successors are listed for {lists.shape[0]} steps; list them "
@@ -338,7 +344,7 @@ def _thresholds(given: Any) -> np.ndarray:
         return _real(given)
     except (TypeError, ValueError, OverflowError):
         raise ParameterError(
-            f"thresholds is {given!r}, it must be a list of numbers, one for each constraint."
+            f"thresholds is {shown(given)}, it must be a list of numbers, one for each constraint."
         ) from None
 
 
@@ -357,7 +363,7 @@ def _seed(given: Any) -> int:
         return as_seeds([given])[0]
     except ParameterError:
         raise ParameterError(
-            f"seed is {given!r}, it must be a whole number from 0 to 2^32 - 1."
+            f"seed is {shown(given)}, it must be a whole number from 0 to 2^32 - 1."
         ) from None
 
 

@@ -140,6 +140,7 @@ WRONG: dict[str, Change] = {
     "fewer runs": lambda head, arrays: arrays.update({"0.1": arrays["0.1"][:1]}),
     "another type": lambda head, arrays: arrays.update({"0.1": arrays["0.1"].astype(float)}),
     "texts": lambda head, arrays: arrays.update({"0.1": arrays["0.1"].astype(str)}),
+    "infinitely many episodes": lambda head, arrays: arrays.update({"0.0": np.array(np.inf)}),
     "a number of episodes that is an array": lambda head, arrays: arrays.update(
         {"0.0": np.array([16])}
     ),

@@ -129,7 +129,7 @@ class Checkpoint:
                     raise self._damaged()
         except FileError:
             raise
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
             raise self._damaged() from None
 
     def _checked_size(self, size: Any) -> int:

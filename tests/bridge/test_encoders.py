@@ -85,7 +85,7 @@ def test_sizes_that_cannot_be(sizes: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "observation", [[3, 0], [0, 4], [-1, 0], [0], [0, 0, 0], 5, [], [np.nan, 0], None]
+    "observation", [[3, 0], [0, 4], [-1, 0], [0], [0, 0, 0], 5, [], [np.nan, 0], [10**400, 0], None]
 )
 def test_observations_that_are_no_combination(observation: Any) -> None:
     with pytest.raises(cmdpax.ParameterError, match=r"the observation is .* sizes \(3, 4\)"):
@@ -101,7 +101,9 @@ def test_edges_that_cannot_be(edges: Any) -> None:
         BoxEncoder(edges)
 
 
-@pytest.mark.parametrize("observation", [[0.0], [0.0, 1.0, 2.0], 5, [np.nan, 0.0], None])
+@pytest.mark.parametrize(
+    "observation", [[0.0], [0.0, 1.0, 2.0], 5, [np.nan, 0.0], [10**400, 0], None]
+)
 def test_observations_that_are_no_place(observation: Any) -> None:
     with pytest.raises(cmdpax.ParameterError, match=r"observation is .*, expected 2 real numbers"):
         BoxEncoder([[0.0], [1.0]])(observation)
@@ -139,3 +141,9 @@ def test_entries_that_do_not_begin_with_zero() -> None:
         encoder([0, 0])
     with pytest.raises(cmdpax.ParameterError, match="start has 1 entries, sizes has 2"):
         MultiDiscreteEncoder([3, 4], start=[1])
+
+
+@pytest.mark.parametrize("edges", [[["a"]], [[10**400]], 3, [1.0], []])
+def test_edges_that_are_no_lists_of_numbers(edges: Any) -> None:
+    with pytest.raises(cmdpax.ParameterError, match=r"edges is .*, it must be a list of lists"):
+        BoxEncoder(edges)

@@ -347,6 +347,7 @@ def test_an_environment_without_a_table() -> None:
         ([[[(1.0, 0, np.inf, False)]]], "lists the reward inf, it must be a finite number"),
         ([[[(1.0, 0, 0)]]], r"P cannot be read; P\[s\]\[a\] must be a list"),
         ({1: {0: [(1.0, 0, 0, False)]}}, "P cannot be read"),
+        ([[[(1.0, 0, 10**400, False)]]], "P cannot be read"),
         ([[[(1.0, 0, 0, False)]], []], "P has 0 or 1 actions; it needs a state"),
         ([], "P has no states"),
     ],

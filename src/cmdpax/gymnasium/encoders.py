@@ -73,7 +73,7 @@ class BoxEncoder:
         """Check the edges."""
         try:
             self._edges = [np.array(inner, dtype=float) for inner in edges]
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             self._edges = []
         if not self._edges or any(inner.ndim == 0 for inner in self._edges):
             raise ParameterError(

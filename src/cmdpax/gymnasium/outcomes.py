@@ -50,7 +50,7 @@ def read_outcomes(env: Any) -> tuple[Outcomes, tuple[int, int]]:
             for outcome in table[s][a]
         ]
         columns = np.array(listed, dtype=np.float64).reshape(-1, 6).T
-    except (LookupError, TypeError, ValueError):
+    except (LookupError, TypeError, ValueError, OverflowError):
         raise ModelError(
             "P cannot be read; P[s][a] must be a list of (probability, next state, reward, "
             "terminated), for states s and actions a that count from 0."

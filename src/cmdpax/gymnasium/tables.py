@@ -211,7 +211,7 @@ def _call(
     value = cost(state, action, next_state)
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
         raise ParameterError(
@@ -224,7 +224,7 @@ def _call(
 def _as_numbers(name: str, value: Any) -> np.ndarray:
     try:
         return np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ParameterError(
             f"{name} is {reprlib.repr(value)}, which cannot be read as an array of numbers."
         ) from None

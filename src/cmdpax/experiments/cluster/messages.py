@@ -171,7 +171,7 @@ def read_header(files: Any) -> Header:
         error = None if content["error"] is None else _text(content["error"])
         seconds = _seconds(content["seconds"])
         header = Header(str(content["worker"]), seconds, _made(content["made"]), error)
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
         raise AnswerError("an answer has no header.") from None
     if checksums != _checksums(files[1:]):
         raise AnswerError("an answer was damaged on its way.", header.worker)
@@ -218,7 +218,7 @@ def read_rate(files: Sequence[bytes]) -> tuple[float, float]:
     try:
         (file,) = files
         seconds, compile_seconds = (_seconds(number) for number in parse_json(file))
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         raise AnswerError("a trial's answer is not two numbers of seconds.") from None
     return seconds, compile_seconds
 

@@ -149,3 +149,8 @@ def test_bad_drawings(layout: object, message: str) -> None:
     with pytest.raises(cmdpax.ParameterError) as raised:
         cmdpax.environments.make("gridworld", layout=layout)
     assert message in str(raised.value)
+
+
+def test_a_horizon_that_nobody_can_plan_is_refused_at_once() -> None:
+    with pytest.raises(cmdpax.ModelError, match="horizon is 2147483647, it must be at most"):
+        cmdpax.environments.make("gridworld", horizon=2**31 - 1)

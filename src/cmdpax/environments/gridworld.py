@@ -9,6 +9,7 @@ from cmdpax.environments.parameters import count, number, require_fitting, stabl
 from cmdpax.errors import require_flag
 from cmdpax.model import CMDP, from_costs
 from cmdpax.planning.dynamic_program import greedy_values
+from cmdpax.validation import validate
 
 _CELLS_PER_GOAL = 400
 
@@ -129,5 +130,5 @@ def _parse(layout: str) -> Layout:
 def _reachable_thresholds(cmdp: CMDP, tightness: float) -> np.ndarray:
     """V_u of a mixture of the reward's policy and the safest one, which is thus feasible."""
     fastest = np.eye(1 + cmdp.num_constraints)[0]
-    values = greedy_values(cmdp, np.stack([fastest, 1.0 - fastest]))[:, 1:]
+    values = greedy_values(validate(cmdp), np.stack([fastest, 1.0 - fastest]))[:, 1:]
     return stable((1 - tightness) * values[0] + tightness * values[1])

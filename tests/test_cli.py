@@ -224,7 +224,7 @@ class TestSolve:
         [
             (["nowhere.npz"], "nowhere.npz does not exist."),
             (["."], "models are .npz or .json files."),
-            (["FILE", "--method", "simplex"], "unknown method 'simplex'"),
+            (["FILE", "--method", "simplex"], "method is 'simplex'"),
             (["FILE", "--out", "policy.txt"], "policies are .npz files."),
             (["FILE", "--out", "none/policy.npz"], "the folder none does not exist"),
         ],

@@ -253,7 +253,7 @@ class TestIterate:
     @pytest.mark.parametrize(
         ("arguments", "sentence"),
         [
-            (["--scheme", "primal"], "unknown scheme 'primal'; did you mean 'primal-dual'?"),
+            (["--scheme", "primal"], "scheme is 'primal'; did you mean 'primal-dual'?"),
             (["-p", "policy_floor=2"], "policy_floor is 2, it must be between 0 and 1"),
             (["-p", "policy_floor=0.1*k^-1"], "policy_floor"),
             (["--scheme", "dual", "-p", "policy_floor=0.1"], "the dual one plans."),

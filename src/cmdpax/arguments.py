@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from cmdpax.errors import ParameterError, check_choice, shown
-from cmdpax.hyperparameters import require_count
+from cmdpax.errors import ParameterError, check_choice, require_count, shown
 from cmdpax.learners import DEFAULT_REGULARIZATION, factory_of
 from cmdpax.learners.base import Factory
 from cmdpax.limits import require_room

@@ -9,7 +9,6 @@ from cmdpax.learners.base import Hyperparameters
 from cmdpax.schedules import Schedule, Scheduled, as_schedule, values
 
 _CHECKED_EPISODES = 100_000
-_TOO_MANY = 2**31
 
 
 def hyperparameters(
@@ -53,18 +52,6 @@ def _check_product(chosen: Hyperparameters, num_episodes: int) -> None:
             f"step_size times regularization is {products[worst]:.6g} at episode "
             f"{episodes[worst]}, it must not exceed 1; lower either."
         )
-
-
-def require_count(name: str, value: Any) -> int:
-    """A whole number of at least 1."""
-    whole = hasattr(value, "__index__") and np.ndim(value) == 0
-    if isinstance(value, bool) or not whole or value < 1:
-        raise ParameterError(f"{name} is {shown(value)}, it must be a whole number of at least 1.")
-    if value >= _TOO_MANY:
-        raise ParameterError(
-            f"{name} is {shown(value)}, it must be below 2^31: counts are integers."
-        )
-    return int(value)
 
 
 def is_constant(schedule: Schedule) -> bool:

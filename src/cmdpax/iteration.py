@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Integer
 
-from cmdpax.errors import ParameterError, nearest_name
+from cmdpax.errors import ParameterError, check_choice, require_count
 from cmdpax.evaluation import occupancy, q_values, signal_array
-from cmdpax.hyperparameters import hyperparameters, is_constant, require_count
+from cmdpax.hyperparameters import hyperparameters, is_constant
 from cmdpax.learners.base import Hyperparameters, rates_at
 from cmdpax.model import CMDP
 from cmdpax.planning.dynamic_program import Stage, backward_plan, greedy, soft
@@ -177,8 +177,7 @@ def iterate(
         True
     """
     validate(cmdp)
-    if scheme not in SCHEMES:
-        raise ParameterError(f"unknown scheme {scheme!r}; {nearest_name(str(scheme), SCHEMES)}.")
+    check_choice("scheme", scheme, tuple(SCHEMES))
     num_iterations = require_count("num_iterations", num_iterations)
     chosen = hyperparameters(step_size, regularization, max_multiplier, 0.0, num_iterations)
     _check_floor(scheme, policy_floor)

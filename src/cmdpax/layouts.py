@@ -149,7 +149,7 @@ def as_initial(initial: Any, num_states: int) -> np.ndarray:
             return distribution
         raise ParameterError(
             f"initial must be a state (a whole number) or a distribution over the "
-            f"{num_states} states, got {initial!r}."
+            f"{num_states} states, got {shown(initial)}."
         )
     if not 0 <= state < num_states:
         raise ParameterError(f"initial is {state}, but states are 0 … {num_states - 1}.")

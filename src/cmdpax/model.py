@@ -264,6 +264,14 @@ def as_floats(name: str, value: Any, *, copy: bool | None = None) -> np.ndarray:
         raise ModelError(f"{name} cannot be read as an array of real numbers: {reason}.") from None
 
 
+def is_single(value: Any) -> bool:
+    """Whether it is one thing, and not a list or an array of several."""
+    try:
+        return np.ndim(value) == 0
+    except (TypeError, ValueError):  # lists of various lengths
+        return False
+
+
 def _require_real(array: np.ndarray) -> None:
     """NumPy would read words, dates and times as numbers, and drop imaginary parts."""
     kind = array.dtype.kind

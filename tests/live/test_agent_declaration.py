@@ -74,7 +74,11 @@ REFUSED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     # Units.
     "an unknown sense": ({"senses": "at mots"}, ("'at mots'", "did you mean 'at most'")),
     "one sense for two": ({"senses": ["at most"]}, ("senses has 1 entries", "2 thresholds")),
-    "a sense that is none": ({"senses": ["at most", None]}, ("senses has None",)),
+    "a start of lists": ({"initial": [[1.0], [0.5, 0.5], 0]}, ("initial cannot be read",)),
+    "a start of 5,000 digits": ({"initial": 10**5000}, ("initial is a int that cannot be shown",)),
+    "senses in arrays": ({"senses": [np.zeros(2), 10**5000]}, ("a sense is array([0., 0.])",)),
+    "an optimism in an array": ({"optimism": np.zeros(3)}, ("optimism is array",)),
+    "a sense that is none": ({"senses": ["at most", None]}, ("a sense is None",)),
     "a range reversed": ({"reward_range": (1, 0)}, ("reward_range is (1, 0)", "low below high")),
     "an empty range": ({"reward_range": (1, 1)}, ("reward_range is (1, 1)",)),
     "an endless range": ({"reward_range": (0, np.inf)}, ("reward_range is (0, inf)",)),

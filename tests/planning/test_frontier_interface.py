@@ -89,8 +89,9 @@ print([warning.filename for warning in caught])
         ({"constraint": 2}, r"constraint is 2, it must be a whole number from 0 to 1\."),
         ({"constraint": -1}, r"constraint is -1, it must be a whole number from 0 to 1\."),
         ({"num_points": 3}, r"num_points is 3, it must be a whole number of at least 4\."),
-        ({"tolerance": 0.0}, r"tolerance is 0\.0, it must be positive\."),
-        ({"tolerance": float("nan")}, r"tolerance is nan, it must be positive\."),
+        ({"tolerance": 0.0}, r"tolerance is 0\.0, it must be a positive number\."),
+        ({"max_columns": 0}, r"max_columns is 0, it must be a whole number of at least 1\."),
+        ({"tolerance": float("nan")}, r"tolerance is nan, it must be a positive number\."),
     ],
 )
 def test_wrong_arguments(

@@ -15,8 +15,8 @@ from cmdpax.auditing.online import online_rows
 from cmdpax.auditing.problem import Problem, Scheme, library_scheme, make_problem
 from cmdpax.auditing.statement import Row, Statement, judge
 from cmdpax.batch import cast
-from cmdpax.errors import ParameterError, nearest_name
-from cmdpax.hyperparameters import hyperparameters, require_count
+from cmdpax.errors import ParameterError, nearest_name, require_count
+from cmdpax.hyperparameters import hyperparameters
 from cmdpax.learners.base import Factory
 from cmdpax.model import CMDP
 from cmdpax.optimism import Optimism

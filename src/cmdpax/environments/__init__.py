@@ -93,7 +93,5 @@ def describe(name: str) -> tuple[str, dict[str, Any]]:
 
 def _family(name: str) -> Callable[..., CMDP]:
     if not isinstance(name, str) or name not in _FAMILIES:
-        raise ParameterError(
-            f"unknown environment {shown(name)}; {nearest_name(str(name), _FAMILIES)}."
-        )
+        raise ParameterError(f"unknown environment {shown(name)}; {nearest_name(name, _FAMILIES)}.")
     return _FAMILIES[name]

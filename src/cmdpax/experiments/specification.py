@@ -33,8 +33,15 @@ from pydantic import (
 
 from cmdpax.arguments import address_of, as_levels, as_optimism, as_seeds, episodes_to_record
 from cmdpax.environments import describe
-from cmdpax.errors import CmdpaxError, FileError, ParameterError, in_line, nearest_name, shown
-from cmdpax.hyperparameters import require_count
+from cmdpax.errors import (
+    CmdpaxError,
+    FileError,
+    ParameterError,
+    in_line,
+    nearest_name,
+    require_count,
+    shown,
+)
 from cmdpax.learners import factory_of, require_name
 from cmdpax.limits import require_room
 from cmdpax.optimism import Optimism

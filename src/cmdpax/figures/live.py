@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from cmdpax.errors import ParameterError
+from cmdpax.errors import ParameterError, require_count
 from cmdpax.figures.style import CONSTRAINT, OBJECTIVE, REFERENCE, band, canvas
-from cmdpax.hyperparameters import require_count
 from cmdpax.intervals import half_width
 from cmdpax.live import AgentAccount
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from cmdpax.errors import FileError, ParameterError, nearest_name
+from cmdpax.errors import FileError, ParameterError, check_choice, nearest_name
 from cmdpax.experiments.reading import Results
 from cmdpax.experiments.tables import readable
 from cmdpax.figures.style import OTHERS, REFERENCE, band, canvas, colour_of
@@ -60,8 +60,7 @@ def plot_sweep(
         algorithms: those to draw; None draws all.
         cmdp: the name or fingerprint of one CMDP; None takes all.
     """
-    if kind not in KINDS:
-        raise ParameterError(f"unknown kind {kind!r} of picture; {nearest_name(kind, KINDS)}.")
+    check_choice("kind", kind, tuple(KINDS))
     chosen = pick_cmdps(results, cmdp)
     if kind == "multipliers":
         return _multipliers(results, best_lines(results, algorithms, chosen[:1]), chosen[0])

@@ -5,11 +5,18 @@ from typing import Any
 
 import numpy as np
 
-from cmdpax.errors import ParameterError
-from cmdpax.hyperparameters import require_count
+from cmdpax.errors import ParameterError, require_count, shown
 
 Encoder = Callable[[Any], int]
 """Turns an observation into a state 0 … S - 1."""
+
+
+def _flat(values: Any) -> np.ndarray:
+    """All entries in a row; lists of various lengths have none that could be used."""
+    try:
+        return np.ravel(values)
+    except ValueError:
+        return np.array([None])
 
 
 class MultiDiscreteEncoder:
@@ -31,7 +38,7 @@ class MultiDiscreteEncoder:
 
     def __init__(self, sizes: Sequence[int] | np.ndarray, start: Any = None) -> None:
         """Check the sizes."""
-        self._sizes = tuple(require_count("a size", size) for size in np.ravel(sizes))
+        self._sizes = tuple(require_count("a size", size) for size in _flat(sizes))
         self._start = np.zeros(len(self._sizes), int) if start is None else np.array(start).ravel()
         if self._start.shape != (len(self._sizes),):
             raise ParameterError(
@@ -41,13 +48,13 @@ class MultiDiscreteEncoder:
 
     def __call__(self, observation: Any) -> int:
         """The state of an observation."""
-        entries = np.ravel(observation)
+        entries = _flat(observation)
         if entries.dtype.kind in "iu" and entries.shape == self._start.shape:
             places = entries - self._start
             if ((places >= 0) & (places < self._sizes)).all():
                 return int(np.ravel_multi_index(tuple(places.tolist()), self._sizes))
         raise ParameterError(
-            f"the observation is {observation!r}, expected whole numbers, one for each of the "
+            f"the observation is {shown(observation)}, expected whole numbers, one for each of the "
             f"sizes {self._sizes}."
         )
 
@@ -77,7 +84,7 @@ class BoxEncoder:
             self._edges = []
         if not self._edges or any(inner.ndim == 0 for inner in self._edges):
             raise ParameterError(
-                f"edges is {edges!r}, it must be a list of lists: ascending numbers for every "
+                f"edges is {shown(edges)}, it must be a list of lists: ascending numbers for every "
                 "entry of the observation, such as [[5, 15, 25]] for one entry."
             )
         for index, inner in enumerate(self._edges):
@@ -88,14 +95,14 @@ class BoxEncoder:
 
     def __call__(self, observation: Any) -> int:
         """The state of an observation."""
-        entries = np.ravel(observation)
+        entries = _flat(observation)
         if (
             entries.dtype.kind not in "biuf"
             or len(entries) != len(self._edges)
             or np.isnan(entries).any()
         ):
             raise ParameterError(
-                f"the observation is {observation!r}, expected {len(self._edges)} real "
+                f"the observation is {shown(observation)}, expected {len(self._edges)} real "
                 f"number{'s' if len(self._edges) > 1 else ''}, not NaN."
             )
         cells = [

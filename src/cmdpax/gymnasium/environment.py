@@ -14,7 +14,7 @@ from gymnasium.core import Env
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.spaces import Discrete, MultiDiscrete
 
-from cmdpax.errors import ParameterError, check_choice, nearest_name, require_flag
+from cmdpax.errors import ParameterError, check_choice, nearest_name, require_flag, shown
 from cmdpax.model import CMDP, ceilings
 from cmdpax.transitions import Successors
 from cmdpax.validation import validate
@@ -211,6 +211,6 @@ def _as_index(name: str, value: Any, length: int) -> int:
         index = -1
     if not 0 <= index < length:
         raise ParameterError(
-            f"{name} is {value!r}, it must be a whole number between 0 and {length - 1}."
+            f"{name} is {shown(value)}, it must be a whole number between 0 and {length - 1}."
         )
     return index

@@ -9,12 +9,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cmdpax.errors import CmdpaxWarning, FileError, ParameterError, check_choice
+from cmdpax.errors import (
+    CmdpaxWarning,
+    FileError,
+    ParameterError,
+    check_choice,
+    require_count,
+    shown,
+)
 from cmdpax.gymnasium.encoders import Encoder
 from cmdpax.gymnasium.signals import Signals, Step, require_nothing_allowed, signals_of
 from cmdpax.gymnasium.spaces import Translation, translation_of
 from cmdpax.history import Log
-from cmdpax.hyperparameters import require_count
 from cmdpax.live import Agent, AgentAccount, EpisodeRecord
 from cmdpax.live.saving import read
 
@@ -140,7 +146,9 @@ def interact(
 def _callbacks(given: Any) -> list[Callback]:
     called = [given] if callable(given) or given is None else given
     if not isinstance(called, Iterable) or not all(callable(c) or c is None for c in called):
-        raise ParameterError(f"callbacks is {given!r}, it must be a function or a list of them.")
+        raise ParameterError(
+            f"callbacks is {shown(given)}, it must be a function or some in a list."
+        )
     return [callback for callback in called if callback is not None]
 
 
@@ -205,8 +213,8 @@ class _Player:
         values = self._env.reset() if seed is None else self._env.reset(seed=seed)
         if not isinstance(values, tuple) or len(values) != 2:
             raise ParameterError(
-                f"the environment's reset returns {values!r}; it must return an observation and "
-                "an info (Gymnasium)."
+                f"the environment's reset returns {shown(values)}; it must return an observation "
+                "and an info (Gymnasium)."
             )
         return self._encode(values[0])
 
@@ -251,7 +259,7 @@ class _Keeper:
     def __init__(self, agent: Agent, path: str | Path | None, seconds: float) -> None:
         if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not seconds >= 0:
             raise ParameterError(
-                f"checkpoint_seconds is {seconds!r}, it must be a number of seconds, 0 or more."
+                f"checkpoint_seconds is {shown(seconds)}, it must be a number that is not negative."
             )
         self._agent, self._path, self._seconds = agent, path, seconds
         self._saved = time.monotonic()

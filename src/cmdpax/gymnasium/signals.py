@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cmdpax.errors import CmdpaxWarning, ParameterError
+from cmdpax.errors import CmdpaxWarning, ParameterError, shown
 from cmdpax.live import Agent
 
 
@@ -164,7 +164,7 @@ def _one(source: Any, pairs: tuple[int, int]) -> Reader:
     table = np.array(source)
     if table.dtype.kind not in "biuf" or table.ndim not in (1, 2):
         raise ParameterError(
-            f"costs is {source!r}; it must be a name in info, a function of (state, action, "
+            f"costs is {shown(source)}; it must be a name in info, a function of (state, action, "
             "next_state), an array [S] or [S, A], or a list of these."
         )
     if table.shape != pairs[: table.ndim]:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from gymnasium.spaces import Discrete
 
-from cmdpax.errors import ParameterError
+from cmdpax.errors import ParameterError, shown
 from cmdpax.gymnasium.encoders import Encoder
 from cmdpax.live import Agent
 from cmdpax.live.declaration import require_index
@@ -85,8 +85,8 @@ def encoder_of(env: Any, encoder: Encoder | None) -> Encoder:
         value = np.asarray(observation)
         if value.size != 1 or value.dtype.kind not in "iu":
             raise ParameterError(
-                f"the observation is {observation!r}, which is no state; give encoder=, a function "
-                "that turns one into a state 0 … S - 1."
+                f"the observation is {shown(observation)}, which is no state; give encoder=, a "
+                "function that turns one into a state 0 … S - 1."
             )
         return int(value.item()) - first
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from cmdpax.environments.parameters import count
-from cmdpax.errors import ParameterError
+from cmdpax.errors import ParameterError, shown
 from cmdpax.gymnasium.outcomes import Outcomes, read_outcomes
 from cmdpax.layouts import as_initial, as_lists
 from cmdpax.model import CMDP, ArrayLike, from_costs
@@ -181,7 +181,7 @@ def _constraints(costs: Any, limits: Any) -> tuple[dict[str, Any], np.ndarray]:
             "limit for each."
         )
     if not np.isfinite(bounds).all():
-        raise ParameterError(f"limits is {limits!r}; every limit must be a finite number.")
+        raise ParameterError(f"limits is {shown(limits)}; every limit must be a finite number.")
     return named, bounds
 
 
@@ -215,7 +215,7 @@ def _call(
         number = math.nan
     if not math.isfinite(number):
         raise ParameterError(
-            f"{name} is {value!r} for (state, action, next_state) = "
+            f"{name} is {shown(value)} for (state, action, next_state) = "
             f"({state}, {action}, {next_state}); every cost must be a finite number."
         )
     return number

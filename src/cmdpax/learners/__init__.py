@@ -66,7 +66,7 @@ def require_name(algorithm: str) -> None:
             )
     elif algorithm not in _FACTORIES:
         raise ParameterError(
-            f"unknown algorithm {shown(algorithm)}; {nearest_name(str(algorithm), _FACTORIES)}."
+            f"unknown algorithm {shown(algorithm)}; {nearest_name(algorithm, _FACTORIES)}."
         )
 
 

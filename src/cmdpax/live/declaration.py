@@ -15,13 +15,13 @@ from cmdpax.arguments import (
     as_seeds,
     name_of,
 )
-from cmdpax.errors import ModelError, ParameterError, require_flag, shown
-from cmdpax.hyperparameters import hyperparameters, is_constant, require_count
+from cmdpax.errors import ModelError, ParameterError, require_count, require_flag, shown
+from cmdpax.hyperparameters import hyperparameters, is_constant
 from cmdpax.learners import algorithms
 from cmdpax.learners.base import Hyperparameters
 from cmdpax.limits import require_room
 from cmdpax.live.units import ROUNDING, SENSES, Units, declare_units
-from cmdpax.model import CMDP, Sizes, as_floats, as_indices
+from cmdpax.model import CMDP, Sizes, as_floats, as_indices, is_single
 from cmdpax.optimism import Optimism
 from cmdpax.schedules import Schedule
 from cmdpax.transitions import Successors
@@ -54,13 +54,13 @@ class Declaration(NamedTuple):
         count = self.sizes.num_constraints
         try:
             others = _real([] if constraint_rewards is None else constraint_rewards)
-            if np.ndim(reward):
+            if not is_single(reward):
                 raise TypeError
             signals = np.append(_real(reward), others)
         except (TypeError, ValueError, OverflowError):
             raise ParameterError(
-                f"reward is {reward!r} and constraint_rewards {constraint_rewards!r}; they must be "
-                f"a number and {count} numbers."
+                f"reward is {shown(reward)} and constraint_rewards {shown(constraint_rewards)}; "
+                f"they must be a number and {count} numbers."
             ) from None
         if others.shape != (count,):
             raise ParameterError(
@@ -220,7 +220,7 @@ def _profile(
             f"{missing} are missing: give both rewards and constraint_rewards where they are "
             "known, or neither."
         )
-    if optimism == "theory":
+    if isinstance(optimism, str) and optimism == "theory":
         raise ParameterError(
             "optimism 'theory' needs a number of episodes; give "
             "cmdpax.Optimism.theory(num_episodes)."
@@ -240,7 +240,7 @@ def _stand_in(
 ) -> CMDP:
     """A CMDP whose states stay, so that the arrays are checked as those of any model."""
     num_constraints, horizon, num_states, num_actions = sizes
-    if np.ndim(initial) == 0:
+    if is_single(initial):
         state = require_index("initial", initial, num_states, "states")
         initial = np.eye(num_states)[state]
     pairs = (1, num_states, num_actions)
@@ -375,8 +375,8 @@ def require_index(what: str, given: Any, size: int, of: str) -> int:
         index = operator.index(given)  # also of arrays without axes
     except TypeError:
         raise ParameterError(
-            f"{what} is {given!r}, it must be one of the {of} 0 … {size - 1}."
+            f"{what} is {shown(given)}, it must be one of the {of} 0 … {size - 1}."
         ) from None
     if not 0 <= index < size:
-        raise ParameterError(f"{what} is {index}, the {of} are 0 … {size - 1}.")
+        raise ParameterError(f"{what} is {shown(index)}, the {of} are 0 … {size - 1}.")
     return index

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cmdpax.errors import ParameterError, nearest_name, shown
+from cmdpax.errors import ParameterError, check_choice, nearest_name, shown
+from cmdpax.model import is_single
 
 SENSES = ("at least", "at most")
 ROUNDING = 1e-9
@@ -107,22 +108,21 @@ def declare_units(
     ranges += _constraint_ranges(constraint_ranges, num_constraints)
     chosen = [senses] * num_constraints if isinstance(senses, str) else senses
     if not isinstance(chosen, Sequence | np.ndarray):
-        raise ParameterError(f"senses is {senses!r}; {nearest_name(str(senses), SENSES)}.")
+        raise ParameterError(f"senses is {shown(senses)}; {nearest_name(senses, SENSES)}.")
     if len(chosen) != num_constraints:
         raise ParameterError(
             f"senses has {len(chosen)} entries, there are {num_constraints} thresholds; give one "
             "for all, or one for each."
         )
     for sense in chosen:
-        if sense not in SENSES:
-            raise ParameterError(f"senses has {sense!r}; {nearest_name(str(sense), SENSES)}.")
+        check_choice("a sense", sense, tuple(SENSES))
     low, high = np.array(ranges, dtype=float).T.copy()
     return Units(low, high, np.array([False] + [sense == "at most" for sense in chosen])).frozen()
 
 
 def _constraint_ranges(given: Any, num_constraints: int) -> list[tuple[float, float]]:
     listed = isinstance(given, Sequence | np.ndarray) and not isinstance(given, str)
-    if listed and len(given) == 2 and all(np.ndim(end) == 0 for end in given):
+    if listed and len(given) == 2 and all(map(is_single, given)):
         return [_range("constraint_ranges", given)] * num_constraints
     if not listed or len(given) != num_constraints:
         raise ParameterError(

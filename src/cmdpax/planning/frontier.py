@@ -24,7 +24,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from cmdpax.errors import CmdpaxWarning, InfeasibleError, ModelError, ParameterError, shown
+from cmdpax.errors import (
+    CmdpaxWarning,
+    InfeasibleError,
+    ModelError,
+    ParameterError,
+    require_count,
+    require_positive,
+    shown,
+)
 from cmdpax.model import CMDP, as_floats
 from cmdpax.planning.column_generation import Generator
 from cmdpax.planning.recovery import Mixture
@@ -108,7 +116,9 @@ def frontier(
         0.9
     """
     validate(cmdp)
-    _check(cmdp, constraint, num_points, tolerance)
+    _check(cmdp, constraint, num_points)
+    tolerance = require_positive("tolerance", tolerance)
+    max_columns = require_count("max_columns", max_columns)
     generator = Generator(cmdp, None, max_columns)
     ends = _ends(generator, constraint, tolerance)
     chosen = _default_thresholds(ends, num_points) if thresholds is None else _numbers(thresholds)
@@ -220,7 +230,7 @@ def _numbers(thresholds: npt.ArrayLike) -> np.ndarray:
     return numbers
 
 
-def _check(cmdp: CMDP, constraint: Any, num_points: Any, tolerance: float) -> None:
+def _check(cmdp: CMDP, constraint: Any, num_points: Any) -> None:
     if not cmdp.num_constraints:
         raise ParameterError(
             "the CMDP has no constraints, hence no frontier; cmdpax.solve finds its optimum."
@@ -238,8 +248,6 @@ def _check(cmdp: CMDP, constraint: Any, num_points: Any, tolerance: float) -> No
         raise ParameterError(
             f"num_points is {shown(num_points)}, it must be at most {MOST_POINTS}."
         )
-    if not isinstance(tolerance, int | float | np.number) or not tolerance > 0:
-        raise ParameterError(f"tolerance is {shown(tolerance)}, it must be positive.")
 
 
 def _warn(found: Frontier, generator: Generator, tolerance: float) -> None:

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from cmdpax.errors import ParameterError
+from cmdpax.errors import require_positive
 from cmdpax.model import CMDP
 from cmdpax.planning.dynamic_program import SoftPlan, place, soft_plan
 from cmdpax.precision import in_double_precision
@@ -71,17 +71,13 @@ def solve_regularized(
         [0.976973]
     """
     validate(cmdp)
-    for name, number in (
-        ("regularization", regularization),
-        ("max_multiplier", max_multiplier),
-    ):
-        if not (np.isfinite(number) and number > 0):
-            raise ParameterError(f"{name} is {number}, it must be a positive number.")
-    dual = _Dual(cmdp, float(regularization))
+    regularization = require_positive("regularization", regularization)
+    max_multiplier = require_positive("max_multiplier", max_multiplier)
+    dual = _Dual(cmdp, regularization)
     multipliers = np.zeros(cmdp.num_constraints)
     if cmdp.num_constraints:
-        multipliers = _quasi_newton(dual, multipliers, float(max_multiplier))
-        multipliers = _newton(dual, multipliers, float(max_multiplier))
+        multipliers = _quasi_newton(dual, multipliers, max_multiplier)
+        multipliers = _newton(dual, multipliers, max_multiplier)
     value, gradient, plan = dual(multipliers)
     step = np.clip(multipliers - gradient, 0.0, max_multiplier)
     return RegularizedSolution(

@@ -7,7 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cmdpax.errors import CmdpaxError, InfeasibleError, ParameterError, SolverError, nearest_name
+from cmdpax.errors import (
+    CmdpaxError,
+    InfeasibleError,
+    SolverError,
+    check_choice,
+    require_count,
+    require_positive,
+)
 from cmdpax.evaluation import evaluate
 from cmdpax.model import CMDP
 from cmdpax.planning import linear_program
@@ -134,8 +141,8 @@ def solve(
     """
     validate(cmdp)
     _check_method(method)
-    if not tolerance > 0:
-        raise ParameterError(f"tolerance is {tolerance}, it must be positive.")
+    tolerance = require_positive("tolerance", tolerance)
+    max_columns = require_count("max_columns", max_columns)
     if method == "occupancy-lp":
         return _solve_by_linear_program(cmdp)
     return _solve_by_columns(cmdp, tolerance, max_columns, progress)
@@ -164,8 +171,7 @@ def slater_gap(
 
 
 def _check_method(method: str) -> None:
-    if method not in METHODS:
-        raise ParameterError(f"unknown method {method!r}; {nearest_name(method, METHODS)}.")
+    check_choice("method", method, METHODS)
 
 
 def _as_slater_gap(found: Outcome, generator: Generator) -> SlaterGap:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cmdpax.arguments import RUN_BYTES
+from cmdpax.errors import require_count
 from cmdpax.experiments import Results, Stand, sweep
-from cmdpax.hyperparameters import require_count
 from cmdpax.limits import require_room
 from cmdpax.reporting import report
 from cmdpax.reproduction import claims

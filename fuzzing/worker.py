@@ -194,9 +194,12 @@ def _left(given: Input, inside: Path, temporary: Path, target: Any) -> list[tupl
     """What lies there and should not, or should and does not."""
     found = [("left behind", str(path)) for path in temporary.iterdir()]
     laid = {entry.path for entry in given.entries}
+    # A command line that was changed may name any output.
+    named = {word.rpartition("=")[2] for word in given.arguments.get("line", ())}
     for path in sorted(inside.rglob("*")):
         name = os.fspath(path.relative_to(inside))
-        wanted = target.outputs.match(name) or any(one.startswith(f"{name}/") for one in laid)
+        wanted = target.outputs.match(name) or name in named
+        wanted = wanted or any(one.startswith(f"{name}/") for one in laid)
         if name not in laid and (not wanted or _TEMPORARY_NAME.search(path.name)):
             found.append(("left behind", name))
     return found + [

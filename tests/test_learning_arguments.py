@@ -84,6 +84,8 @@ class TestErrors:
             ({"unvisited_rows": "zeros"}, "did you mean 'zero'?"),
             ({"scale": -1.0}, "optimism's scale is -1.0, it must not be negative"),
             ({"bonus": "theory"}, "the theory's bonuses need num_episodes"),
+            ({"num_episodes": [None]}, "optimism's num_episodes is [None], it must be"),
+            ({"num_episodes": 0}, "optimism's num_episodes is 0, it must be"),
             ({"failure_probability": 1.0}, "failure_probability is 1.0"),
         ],
     )

@@ -9,7 +9,7 @@ import dataclasses
 import math
 from typing import Any, NamedTuple
 
-from cmdpax.errors import ParameterError, check_choice
+from cmdpax.errors import ParameterError, check_choice, require_count
 from cmdpax.model import Sizes
 
 
@@ -46,11 +46,13 @@ class Optimism:
             check_choice(f"optimism's {name}", getattr(self, name), known)
         if not (math.isfinite(self.scale) and self.scale >= 0):
             raise ParameterError(f"optimism's scale is {self.scale}, it must not be negative.")
-        if not math.isfinite(self.unvisited_rewards or 0.0):
+        if self.unvisited_rewards is not None and not math.isfinite(self.unvisited_rewards):
             raise ParameterError(
                 f"optimism's unvisited_rewards is {self.unvisited_rewards}, it must be finite."
             )
-        if self.bonus == "theory" and not (self.num_episodes and self.num_episodes > 0):
+        if self.num_episodes is not None:
+            require_count("optimism's num_episodes", self.num_episodes)
+        elif self.bonus == "theory":
             raise ParameterError(
                 "the theory's bonuses need num_episodes, the K of their logarithms."
             )

@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest --quiet --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help reproduce demo examples quick test fuzz check format docs bench package clean
+.PHONY: help reproduce demo examples quick test fuzz certify check format docs bench package clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ test: $(TOOLS) ## all tests and doctests; those of the page if chromium is there
 
 fuzz: $(TOOLS) ## hostile inputs for SECONDS=600, of SEED=…; failures are kept in build/fuzz/
 	$(BIN)/python -m fuzzing --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))
+
+certify: $(TOOLS) ## planning on COUNT=5000 degenerate models from SEED=… on, verified exactly
+	PYTHONPATH=tests $(BIN)/python tests/certified.py --count $(or $(COUNT),5000) $(if $(SEED),--seed $(SEED))
 
 check: $(TOOLS) ## formatter, linter, types, import layers, spelling, tests, strict docs
 	$(BIN)/ruff format --check .

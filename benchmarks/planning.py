@@ -1,6 +1,10 @@
 """Exact planning: column generation against HiGHS, frontiers against solves, large gridworlds.
 
     python benchmarks/planning.py [--repeats 3] [--largest 100000] [--skip-lp]
+    python benchmarks/planning.py --before FOLDER
+
+The second compares this checkout with another one of the library, in one run: processes of both
+take turns.
 
 Ratios are taken within one run, median against median: machines are noisy, ratios less so. Every
 gridworld is solved in a process of its own, whose peak memory is that of the operating system.
@@ -190,6 +194,72 @@ def growing_gridworlds(largest: int, repeats: int) -> None:
     )
 
 
+def long_model() -> Any:
+    """Decisions tie in thousands of steps, since a stationary model forgets its end."""
+    import numpy as np
+
+    import cmdpax
+
+    draw = np.random.default_rng(0)
+    return cmdpax.CMDP(
+        transitions=draw.dirichlet(np.full(21, 0.3), (1, 21, 3)),
+        rewards=draw.random((1, 21, 3)),
+        constraint_rewards=draw.random((1, 1, 21, 3)),
+        thresholds=[3300.0],
+        initial=np.eye(21)[0],
+        horizon=5_000,
+    )
+
+
+def time_some() -> None:
+    """In a process of its own: milliseconds of a few solves and policies, one line of JSON."""
+    import cmdpax
+
+    models = {
+        "random 5, 5, 5, 1": cmdpax.environments.make("random"),
+        "random 50, 5, 20, 3": cmdpax.environments.make("random", **SIZES[0], seed=0),
+        "random 100, 5, 20, 5": cmdpax.environments.make("random", **SIZES[1], seed=0),
+        "gridworld 1,000, 4, 100, 2": make_grid(1_000),
+        "gridworld 10,000, 4, 100, 2": make_grid(10_000),
+        "stationary 21, 3, 5,000, 1": long_model(),
+    }
+    found = {}
+    for name, cmdp in models.items():
+        cold, solution = timed(lambda cmdp=cmdp: cmdpax.solve(cmdp))
+        cold_policy, _ = timed(lambda solution=solution: solution.policy)
+        solve, solution = median_time(lambda cmdp=cmdp: cmdpax.solve(cmdp), 5)
+        policy, _ = timed(lambda solution=solution: solution.policy)
+        found[name] = [1e3 * seconds for seconds in (solve, policy, cold, cold_policy)]
+    print(json.dumps(found))
+
+
+def before_and_after(before: str, repeats: int) -> None:
+    folders = {"before": pathlib.Path(before), "after": pathlib.Path(__file__).parents[1]}
+    runs: dict[str, list[Any]] = {name: [] for name in folders}
+    for _ in range(repeats):
+        for name, folder in folders.items():
+            environment = os.environ | {"PYTHONPATH": str((folder / "src").resolve())}
+            finished = subprocess.run(
+                [sys.executable, __file__, "--time"],
+                env=environment,
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            runs[name].append(json.loads(finished.stdout.splitlines()[-1]))
+    columns = ("solve", "policy", "solve, cold", "policy, cold")
+    rows = []
+    for model in runs["after"][0]:
+        row = {"model: S, A, H, I": model}
+        for index, column in enumerate(columns):
+            old, new = (
+                statistics.median(run[model][index] for run in runs[name]) for name in folders
+            )
+            row[f"{column} [ms]"] = f"{old:.1f} → {new:.1f} ({old / new:.1f}×)"
+        rows.append(row)
+    print_table(f"Before and after (medians of {repeats} processes each)", rows)
+
+
 def import_time() -> None:
     script = (
         "import time; a = time.perf_counter(); import jax; b = time.perf_counter(); "
@@ -210,10 +280,15 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--largest", type=int, default=100_000, help="largest gridworld, S")
     parser.add_argument("--skip-lp", action="store_true", help="gridworlds only")
+    parser.add_argument("--before", metavar="FOLDER", help="compare with another checkout")
+    parser.add_argument("--time", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--grid", type=int, choices=GRIDS, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.grid:
         solve_grid(arguments.grid, arguments.repeats)
+        return
+    if arguments.time:
+        time_some()
         return
     import jax
 
@@ -221,6 +296,9 @@ def main() -> None:
         f"{platform.machine()}, {os.cpu_count()} cores, JAX {jax.__version__} on "
         f"{jax.default_backend()}, Python {platform.python_version()}"
     )
+    if arguments.before:
+        before_and_after(arguments.before, arguments.repeats)
+        return
     import_time()
     if not arguments.skip_lp:
         against_the_linear_program(arguments.repeats)

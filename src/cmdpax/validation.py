@@ -20,6 +20,9 @@ ROW_SUM_TOLERANCE = 1e-8
 MOST_STEPS = 10_000_000
 """A model that is the same at every step can say any horizon; planning goes through every step."""
 
+LARGEST_VALUE = 1e300
+"""Sums of rewards beyond this cannot be computed in double precision without care for overflow."""
+
 _CHECKED: "weakref.WeakSet[CMDP]" = weakref.WeakSet()  # models are immutable
 
 
@@ -57,6 +60,9 @@ def validate(cmdp: CMDP) -> CMDP:
     _check_room(cmdp)
     for name in ("rewards", "constraint_rewards", "thresholds", "initial"):
         _check_finite(name, getattr(cmdp, name))
+    for name in ("rewards", "constraint_rewards"):
+        _check_magnitude(name, getattr(cmdp, name), cmdp.horizon)
+    _check_magnitude("thresholds", cmdp.thresholds, 1)
     _check_distributions("initial", cmdp.initial)
     _CHECKED.add(cmdp)
     return cmdp
@@ -122,6 +128,18 @@ def _check_room(cmdp: CMDP) -> None:
         "shorten the horizon",
         ModelError,
     )
+
+
+def _check_magnitude(name: str, array: np.ndarray, horizon: int) -> None:
+    """Values, the sums of a horizon, must stay finite."""
+    too_large = np.abs(array) > LARGEST_VALUE / horizon
+    if too_large.any():
+        index = _first(too_large)
+        over = f", which over {horizon} steps" if horizon > 1 else ", which"
+        raise ModelError(
+            f"{name}{index} is {array[tuple(index)]:.3g}{over} exceeds {LARGEST_VALUE:.0e}; "
+            "choose a larger unit."
+        )
 
 
 def _check_constraints(cmdp: CMDP, pairs: tuple[int, int]) -> None:

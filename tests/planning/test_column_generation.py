@@ -9,8 +9,8 @@ import cmdpax
 import reference
 import strategies
 from checks import assert_optimal, assert_truthful, one_step
-from cmdpax.planning.column_generation import Generator, limiting_constraint, signal_scales
-from cmdpax.planning.master import ColdMaster, Master, WarmMaster
+from cmdpax.planning.column_generation import Generator
+from cmdpax.planning.feasibility import maximise, slater_gap_of
 from golden_files import Golden
 
 
@@ -123,102 +123,41 @@ def test_progress_of_the_slater_gap() -> None:
 
 @pytest.mark.usefixtures("double_precision")
 def test_columns_are_values_of_deterministic_policies(two_constraints: Golden) -> None:
-    generator = Generator(two_constraints.cmdp, None, max_columns=100)
-    generator.maximise_slack(1e-10, goal=0.0)
-    outcome = generator.maximise_reward(1e-10, relaxation=0.0)
-    assert outcome.bound == pytest.approx(float(two_constraints["optimum_value"]), abs=1e-9)
-    values = np.array([column.signal_values for column in generator.columns])
+    cmdp = two_constraints.cmdp
+    generator = Generator(cmdp, None, max_columns=100)
+    outcome = maximise(generator, cmdp.thresholds, 1e-10)
+    bound = generator.scaled.number(outcome.bound)
+    assert bound == pytest.approx(float(two_constraints["optimum_value"]), abs=1e-9)
+    scaled = np.array([column.signal_values for column in generator.columns])
+    values = generator.scaled.to_user(scaled)
     assert len(np.unique(values, axis=0)) == len(values)
-    model = reference.densify(two_constraints.cmdp)
+    model = reference.densify(cmdp)
     for weights, index in ((np.eye(3)[0], 0), (np.eye(3)[1], 1), (np.eye(3)[2], 2)):
         signals = np.concatenate([model.rewards[None], model.constraint_rewards])
         best = reference.best_value(model, np.tensordot(weights, signals, axes=1))
         assert values[:, index].max() == pytest.approx(best, abs=1e-12)
 
 
-def test_scales_are_the_magnitudes_of_the_signals() -> None:
-    cmdp = one_step([-4.0, 1.0], [[0.5, -2.0], [0.0, 0.0]], [0.0, 0.0])
-    assert signal_scales(cmdp).tolist() == [4.0, 2.0, 1.0]
-
-
 @pytest.mark.usefixtures("double_precision")
 def test_the_limiting_constraint_has_the_smallest_slack() -> None:
     cmdp = one_step([1.0, 0.0], [[0.5, 0.9], [0.25, 0.75], [1.0, 1.0]], [0.5, 1.0, 0.0])
     generator = Generator(cmdp, None, max_columns=100)
-    slack = generator.maximise_slack(1e-10, goal=np.inf)
-    assert limiting_constraint(slack.master, generator.columns, cmdp.thresholds) == 1
-
-
-@pytest.mark.parametrize("kind", [WarmMaster, ColdMaster])
-def test_the_master_mixes_columns(kind: type[Master]) -> None:
-    master = kind(np.array([2.0, 4.0]))
-    master.add(np.array([1.0, -1.0]))
-    master.add(np.array([0.0, 3.0]))
-    master.maximise_reward(0.0)
-    solution = master.solve()
-    assert solution.value == pytest.approx(0.75, abs=1e-12)
-    assert solution.weights == pytest.approx([0.75, 0.25], abs=1e-12)
-    assert solution.multipliers == pytest.approx([0.25], abs=1e-12)
-
-
-@pytest.mark.parametrize("kind", [WarmMaster, ColdMaster])
-def test_the_master_goes_on_with_new_columns_and_another_objective(kind: type[Master]) -> None:
-    master = kind(np.array([1.0, 1.0, 1.0]))
-    master.add(np.array([1.0, -1.0, 1.0]))
-    master.maximise_slack()
-    assert master.solve().value == pytest.approx(-1.0, abs=1e-12)
-    master.add(np.array([0.0, 1.0, -0.5]))
-    slack = master.solve()
-    # (-w + (1 - w), w - (1 - w)/2) are equal at w = 3/7.
-    assert slack.value == pytest.approx(1 / 7, abs=1e-12)
-    assert slack.multipliers.sum() == pytest.approx(1.0, abs=1e-12)
-    master.maximise_reward(0.0)
-    assert master.solve().value == pytest.approx(0.5, abs=1e-12)
-    master.maximise_reward(0.5)  # slacks down to -0.5
-    assert master.solve().value == pytest.approx(0.75, abs=1e-12)
-
-
-@pytest.mark.parametrize("kind", [WarmMaster, ColdMaster])
-def test_the_master_goes_on_with_other_thresholds_and_signals(kind: type[Master]) -> None:
-    master = kind(np.array([2.0, 4.0, 0.5]))
-    master.add(np.array([1.0, 0.0, 0.0]))
-    master.add(np.array([0.0, 1.0, 0.0]))
-    master.add(np.array([0.0, 0.0, 1.0]))
-    master.maximise_reward(0.0)
-    for one, other in ((0.0, 0.0), (0.25, 0.5), (0.125, 0.0)):
-        master.require(np.array([one, other]))
-        solution = master.solve()
-        assert solution.value == pytest.approx(1.0 - one - other, abs=1e-12)
-        assert solution.weights[1:] == pytest.approx([one, other], abs=1e-12)
-    master.require(np.array([-1.0, 0.25]))
-    master.maximise_reward(0.0, signal=1)
-    solution = master.solve()
-    assert solution.value == pytest.approx(0.75, abs=1e-12)
-    assert solution.multipliers == pytest.approx([0.0, 1.0], abs=1e-12)
-    master.maximise_slack()
-    assert master.solve().value == pytest.approx(0.75, abs=1e-12)  # V_{u_1} = 1
+    assert slater_gap_of(generator, cmdp.thresholds) == (-0.25, 1)
 
 
 @pytest.mark.usefixtures("double_precision")
 def test_new_thresholds_keep_columns_and_bounds(paper: Golden) -> None:
+    thresholds = paper.cmdp.thresholds
     generator = Generator(paper.cmdp, None, max_columns=100)
-    first = generator.maximise_reward(1e-10, relaxation=0.0)
+    first = maximise(generator, thresholds, 1e-10)
     num_columns = len(generator.columns)
-    generator.require(paper.cmdp.thresholds - 0.01)
-    moved = generator.maximise_reward(1e-10, relaxation=0.0)
+    moved = maximise(generator, thresholds - 0.01, 1e-10)
     assert len(generator.columns) == num_columns  # the same two policies, mixed otherwise
     assert moved.multipliers == pytest.approx(first.multipliers, abs=1e-12)
-    expected = first.master.value + 0.01 * first.multipliers[0]
-    assert moved.master.value == pytest.approx(expected, abs=1e-12)
-    assert moved.bound == pytest.approx(expected, abs=1e-12)
-    generator.require(paper.cmdp.thresholds)
-    again = generator.maximise_reward(1e-10, relaxation=0.0)
+    scaled = generator.scaled
+    price = scaled.user_multipliers(first.multipliers)[0]
+    expected = scaled.number(first.master.value) + 0.01 * price
+    assert scaled.number(moved.master.value) == pytest.approx(expected, abs=1e-12)
+    assert scaled.number(moved.bound) == pytest.approx(expected, abs=1e-12)
+    again = maximise(generator, thresholds, 1e-10)
     assert again.master.value == pytest.approx(first.master.value, abs=1e-12)
-
-
-@pytest.mark.parametrize("kind", [WarmMaster, ColdMaster])
-def test_an_infeasible_master_has_no_solution(kind: type[Master]) -> None:
-    master = kind(np.array([1.0, 1.0]))
-    master.add(np.array([1.0, -1.0]))
-    master.maximise_reward(0.0)
-    assert master.solve() is None

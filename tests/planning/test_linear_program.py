@@ -1,3 +1,6 @@
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,6 +11,7 @@ import reference
 import strategies
 from checks import one_step
 from cmdpax.planning import linear_program
+from golden_files import Golden
 
 
 @given(cmdp=strategies.cmdps(), data=st.data())
@@ -46,11 +50,72 @@ def test_the_flow_matrix_stays_sparse() -> None:
 
 def test_an_infeasible_program_has_no_optimum() -> None:
     cmdp = one_step([1.0, 0.0], [[0.0, 0.5]], [0.75])
-    assert linear_program.maximise_reward(cmdp) is None
-    relaxed = linear_program.maximise_reward(cmdp, relaxation=0.25)
+    assert linear_program.maximise_reward(cmdp) == "HiGHS calls it infeasible"
+    relaxed = linear_program.maximise_reward(cmdp.replace(thresholds=[0.5]))
     assert relaxed.occupancy.ravel() == pytest.approx([0.0, 1.0], abs=1e-12)
 
 
-def test_the_slack_program_names_the_limiting_constraint() -> None:
+def test_the_slack_program_counts_in_units() -> None:
     cmdp = one_step([1.0, 0.0], [[0.5, 0.9], [0.25, 0.75]], [0.5, 1.0])
-    assert linear_program.maximise_slack(cmdp) == pytest.approx((-0.25, 1), abs=1e-12)
+    found = linear_program.maximise_slack(cmdp, np.ones(2))
+    assert found.multipliers == pytest.approx([0.0, 1.0], abs=1e-12)
+    found = linear_program.maximise_slack(cmdp, np.array([1.0, 4.0]))
+    assert found.multipliers == pytest.approx([0.0, 0.25], abs=1e-12)
+
+
+# ----------------------------------------------------------------------- what HiGHS says is checked
+
+
+def proposals(monkeypatch: pytest.MonkeyPatch, change: Callable[[Any], Any]) -> None:
+    original = linear_program.maximise_reward
+    monkeypatch.setattr(linear_program, "maximise_reward", lambda cmdp: change(original(cmdp)))
+
+
+def fallen_back(paper: Golden, reason: str) -> None:
+    with pytest.warns(cmdpax.CmdpaxWarning, match=f"left to column generation: {reason}"):
+        solution = cmdpax.solve(paper.cmdp, "occupancy-lp")
+    assert solution.method == "column-generation"
+    assert solution.value == pytest.approx(float(paper["optimum_value"]), abs=1e-9)
+
+
+def test_an_occupancy_that_misses_a_threshold_is_not_believed(
+    monkeypatch: pytest.MonkeyPatch, paper: Golden
+) -> None:
+    proposals(
+        monkeypatch, lambda found: found._replace(occupancy=np.eye(5)[0] * np.ones((5, 5, 1)))
+    )
+    fallen_back(paper, "the occupancy that HiGHS returned misses a threshold by .* of its scale")
+
+
+def test_multipliers_that_prove_nothing_are_not_believed(
+    monkeypatch: pytest.MonkeyPatch, paper: Golden
+) -> None:
+    proposals(monkeypatch, lambda found: found._replace(multipliers=found.multipliers + 1.0))
+    fallen_back(paper, "the optimum that HiGHS returned is certified to a gap of .* only")
+
+
+def test_a_program_that_is_not_solved_is_told(
+    monkeypatch: pytest.MonkeyPatch, paper: Golden
+) -> None:
+    proposals(monkeypatch, lambda found: "HiGHS could not solve it (status 4)")
+    fallen_back(paper, r"HiGHS could not solve it \(status 4\)")
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ("HiGHS could not solve it (status 4)", "status 4"),
+        (np.zeros(1), "HiGHS returned no multipliers"),
+        (np.ones(1), "the Slater gap that HiGHS returned is certified to .* only"),
+    ],
+)
+def test_a_slater_gap_is_not_believed_either(
+    answer: Any, reason: str, monkeypatch: pytest.MonkeyPatch, paper: Golden
+) -> None:
+    occupancy = np.full((5, 5, 5), 0.04)
+    wrong = linear_program.OccupancyOptimum(occupancy, answer)
+    given = answer if isinstance(answer, str) else wrong
+    monkeypatch.setattr(linear_program, "maximise_slack", lambda cmdp, units: given)
+    with pytest.warns(cmdpax.CmdpaxWarning, match=reason):
+        found = cmdpax.slater_gap(paper.cmdp, "occupancy-lp")
+    assert found.gap == pytest.approx(float(paper["optimum_slater_gap"]), abs=1e-9)

@@ -1,7 +1,8 @@
 """Exact planning in a known CMDP."""
 
+from cmdpax.planning.feasibility import SlaterGap
 from cmdpax.planning.saddle_point import RegularizedSolution, solve_regularized
-from cmdpax.planning.solution import METHODS, SlaterGap, Solution, slater_gap, solve
+from cmdpax.planning.solution import METHODS, Solution, slater_gap, solve
 
 __all__ = [
     "METHODS",

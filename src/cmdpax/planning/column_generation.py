@@ -16,11 +16,11 @@ and far too many columns, and columns are made when they are needed:
 The master's duals jump while it has few columns. Each round therefore prices a batch of points on
 the segment from the λ of the best bound to the master's λ (in-out separation: Wentges, 1997), in
 one batched backward induction; the master's own λ is always among them, which keeps the method
-finite. The Slater gap Ξ = max_π min_i (V_{u_i}^π - c_i) is the same with the smallest slack as the
-objective and λ on the simplex; it comes first, until some mixture is feasible.
+finite. The largest slack max_π min_i (V_{u_i}^π - c_i) / e_i, in any units e, is the same with that
+slack as the objective and λ on the simplex eᵀλ = 1; it comes first, until some mixture is feasible.
 
 Columns, and the maxima of step 2, do not depend on c: with other thresholds the loop goes on from
-what it has (`Generator.require`).
+what it has. All of this happens in scaled units (`scaling`).
 """
 
 from collections.abc import Callable
@@ -29,23 +29,22 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from cmdpax.errors import SolverError
 from cmdpax.model import CMDP
+from cmdpax.planning.certificate import rounding_of, sharper_bound
 from cmdpax.planning.dynamic_program import greedy_plans, place
-from cmdpax.planning.master import MasterSolution, make_master
+from cmdpax.planning.master import Master, MasterSolution
+from cmdpax.planning.scaling import scale
 from cmdpax.transitions import Successors
 
 Progress = Callable[[int, float], None]
 """Called with the number of columns and the gap (infinite while nothing is feasible)."""
-
-FEASIBILITY_TOLERANCE = 1e-9
-"""A CMDP is infeasible when its Slater gap is below minus this."""
 
 # Points that a round prices, from the best λ (0) to the master's (1). Matrices are read once for
 # a whole batch, so four points cost little more than one; gathers cost their number.
 _DENSE_SEGMENT = np.array([1.0, 0.6, 0.3, 0.1])
 _LIST_SEGMENT = np.array([1.0, 0.5])
 _PATIENCE = 100  # rounds without progress before giving up
+_NOISE = 2.0**-53  # rounding of a value, per unit of horizon
 
 
 class Column(NamedTuple):
@@ -54,17 +53,23 @@ class Column(NamedTuple):
     The policy itself, `[H, S]`, is not stored: the same call makes it again, bit for bit.
     """
 
-    signal_values: np.ndarray  # (V_r, V_u)
+    signal_values: np.ndarray  # (V_r, V_u), scaled
     batch: np.ndarray  # weights of the pricing call, [B, 1 + I]
     row: int  # its place in that batch
 
 
 class Outcome(NamedTuple):
-    """Where column generation stopped."""
+    """Where column generation stopped, in scaled units."""
 
     master: MasterSolution
     bound: float  # the best dual bound
+    error: float  # how far rounding may have lowered it
     multipliers: np.ndarray  # the λ of that bound
+
+    @property
+    def gap(self) -> float:
+        """What is left between the mixture's value and the bound, as computed."""
+        return self.bound - self.master.value
 
 
 class Generator:
@@ -72,66 +77,88 @@ class Generator:
 
     def __init__(self, cmdp: CMDP, progress: Progress | None, max_columns: int) -> None:
         """Start with the policies that maximise the reward and each constraint."""
-        self.cmdp = cmdp
-        self.device_cmdp = place(cmdp)
+        self.scaled = scale(cmdp)
+        self.device_cmdp = place(self.scaled.cmdp)
+        self.rounding = rounding_of(self.scaled.cmdp)
         self.columns: list[Column] = []
         self._known: set[bytes] = set()
         # Multipliers λ priced so far, each with max_π V_{z + λᵀu}: rows `[I + 1]`, one array for
         # each z that is maximised (by its signal; None: the smallest slack, z = 0).
         self._priced: dict[int | None, np.ndarray] = {}
         self._max_columns = max_columns
-        lists = isinstance(cmdp.transitions, Successors)
-        self._segment = _LIST_SEGMENT if lists else _DENSE_SEGMENT
+        self._segment = _segment_of(cmdp)
         self._progress = progress or (lambda num_columns, gap: None)
-        self.scales = signal_scales(cmdp)
-        self._master = make_master(self.scales)
-        self.require(cmdp.thresholds)
+        self._master = Master(cmdp.num_constraints, float(cmdp.horizon), _NOISE * cmdp.horizon)
+        self._thresholds = self.scaled.cmdp.thresholds
         self._price(np.eye(1 + cmdp.num_constraints))
 
-    def require(self, thresholds: np.ndarray) -> None:
-        """Change the thresholds c; columns, and multipliers priced so far, serve all of them."""
-        self.thresholds = thresholds
-        self._master.require(thresholds)
+    def maximise_slack(
+        self, thresholds: np.ndarray, units: np.ndarray, tolerance: float, goal: float
+    ) -> Outcome:
+        """Raise the smallest slack, in the units, to its maximum or until it reaches the goal."""
+        self._thresholds = thresholds
+        self._master.maximise_slack(thresholds, units)
+        first = np.append(np.full(len(units), 1.0 / units.sum()), np.inf)[None]
+        old = self._priced.get(None, first)
+        # max_π V_{λᵀu} is homogeneous in λ: what was priced serves in any units.
+        length = old[:, :-1] @ units
+        self._priced[None] = old / length[:, None]
+        return self._generate(None, tolerance, goal)
 
-    def maximise_slack(self, tolerance: float, goal: float) -> Outcome:
-        """Raise the smallest slack to its maximum Ξ, or until it reaches the goal."""
-        self._master.maximise_slack()
-        num_constraints = self.cmdp.num_constraints
-        centre = np.full(num_constraints, 1.0 / num_constraints)
-        return self._generate(None, centre, tolerance, goal)
-
-    def maximise_reward(self, tolerance: float, relaxation: float, signal: int = 0) -> Outcome:
+    def maximise_signal(self, tolerance: float, relaxation: float, signal: int = 0) -> Outcome:
         """Solve the CMDP, given columns of which some mixture is feasible.
 
-        Signal 1 + i maximises V_{u_i} in place of V_r.
+        Signal 1 + i maximises V_{u_i} in place of V_r. Slacks, in the units in which they were
+        maximised, may be as low as `-relaxation`.
         """
-        self._master.maximise_reward(relaxation, signal)
-        centre = np.zeros(self.cmdp.num_constraints)
-        return self._generate(signal, centre, tolerance, np.inf)
+        self._master.maximise_signal(signal, relaxation)
+        first = np.append(np.zeros(self.scaled.cmdp.num_constraints), np.inf)[None]
+        self._priced.setdefault(signal, first)
+        return self._sharpen(self._generate(signal, tolerance, np.inf), signal, tolerance)
 
-    def _generate(
-        self, signal: int | None, centre: np.ndarray, tolerance: float, goal: float
-    ) -> Outcome:
+    def _sharpen(self, found: Outcome, signal: int, tolerance: float) -> Outcome:
+        """The best bound in extended precision, where rounding is above the tolerance."""
+        if found.gap <= tolerance and found.error <= tolerance:
+            return found
+        priced = self._priced[signal]
+        lowest = np.argmin(priced[:, -1] - priced[:, :-1] @ self._thresholds)
+        for point in (found.multipliers, priced[lowest, :-1], found.master.multipliers):
+            sharper = sharper_bound(
+                self.scaled.cmdp, self.rounding, point, signal, self._thresholds
+            )
+            if sharper is not None and sum(sharper) < found.bound + found.error:
+                found = found._replace(bound=sharper[0], error=sharper[1], multipliers=point)
+        return found
+
+    def is_open(self, found: Outcome, tolerance: float) -> bool:
+        """Whether the gap is larger than was asked for, and than rounding of values explains."""
+        errors = self.rounding.of_values
+        rounding = errors[0] + found.multipliers @ errors[1:]
+        return bool(found.gap > max(tolerance * self.scaled.magnitudes[0], rounding))
+
+    def _generate(self, signal: int | None, tolerance: float, goal: float) -> Outcome:
         """Alternate master and pricing until the bound meets the value."""
-        self._priced.setdefault(signal, np.append(centre, np.inf)[None])
-        bound, centre = self._best_bound(signal)
+        bound, error, centre = self._best_bound(signal)
         best_gap, idle = np.inf, 0
         while True:
-            master = self._solve_master()
-            gap = bound - master.value
-            idle = 0 if gap < best_gap - 1e-3 * tolerance else idle + 1
-            best_gap = min(gap, best_gap)
-            self._progress(len(self.columns), np.inf if signal is None else gap)
-            if master.value >= goal or gap <= tolerance or idle > _PATIENCE:
-                return Outcome(master, bound, centre)
+            master = self._master.solve()
+            found = Outcome(master, bound, error, centre)
+            idle = 0 if found.gap < best_gap - 1e-3 * tolerance else idle + 1
+            best_gap = min(found.gap, best_gap)
+            self._progress(len(self.columns), np.inf if signal is None else self._shown(found))
+            if master.value >= goal or found.gap <= tolerance or idle > _PATIENCE:
+                return found
             points = centre + self._segment[:, None] * (master.multipliers - centre)
             num_new = self._price_multipliers(signal, points)
-            bound, centre = self._best_bound(signal)
+            bound, error, centre = self._best_bound(signal)
             # Without a feasible mixture there is nothing to return: no limit while looking for one,
             # or for what is feasible.
             full = signal == 0 and len(self.columns) >= self._max_columns
             if num_new == 0 or full:
-                return Outcome(master, bound, centre)
+                return Outcome(master, bound, error, centre)
+
+    def _shown(self, found: Outcome) -> float:
+        return self.scaled.number(found.gap)
 
     def _price_multipliers(self, signal: int | None, points: np.ndarray) -> int:
         """Plan for z + λᵀu at each λ; returns how many columns were new."""
@@ -144,18 +171,16 @@ class Generator:
         self._priced[signal] = np.concatenate([self._priced[signal], priced])
         return num_new
 
-    def _best_bound(self, signal: int | None) -> tuple[float, np.ndarray]:
-        """The best bound that multipliers priced so far give at the thresholds, and its λ."""
-        points, maxima = self._priced[signal][:, :-1], self._priced[signal][:, -1]
-        bounds = maxima - points @ self.thresholds
-        best = bounds.argmin()
-        return float(bounds[best]), points[best]
+    def _best_bound(self, signal: int | None) -> tuple[float, float, np.ndarray]:
+        """The best bound that multipliers priced so far give at the thresholds, and its λ.
 
-    def _solve_master(self) -> MasterSolution:
-        master = self._master.solve()
-        if master is None:
-            raise SolverError("the master problem of column generation")
-        return master
+        The best is the lowest after rounding errors, which grow with λ, are added.
+        """
+        points, maxima = self._priced[signal][:, :-1], self._priced[signal][:, -1]
+        bounds = maxima - points @ self._thresholds
+        errors = self.rounding.of_bound(points, signal, self._thresholds)
+        best = int((bounds + errors).argmin())
+        return float(bounds[best]), float(errors[best]), points[best]
 
     def _price(self, weights: np.ndarray) -> tuple[np.ndarray, int]:
         """Plan for each row of weights; returns their values and how many were new."""
@@ -168,23 +193,16 @@ class Generator:
                 if column.tobytes() not in self._known:
                     self._known.add(column.tobytes())
                     self.columns.append(Column(column, batch, row))
-                    self._master.add(column)
-        every_value = np.concatenate(values)[: len(weights)]
-        return every_value, len(self.columns) - num_before
+        new = [column.signal_values for column in self.columns[num_before:]]
+        if new:
+            self._master.add(np.array(new))
+        return np.concatenate(values)[: len(weights)], len(new)
 
 
-def signal_scales(cmdp: CMDP) -> np.ndarray:
-    """The magnitude of a step's reward and of each constraint reward, `[1 + I]`."""
-    magnitudes = np.abs(cmdp.constraint_rewards).max(axis=(1, 2, 3), initial=0.0)
-    scales = np.concatenate([[np.abs(cmdp.rewards).max()], magnitudes])
-    return np.where(scales > 0, scales, 1.0)
+def _segment_of(cmdp: CMDP) -> np.ndarray:
+    return _LIST_SEGMENT if isinstance(cmdp.transitions, Successors) else _DENSE_SEGMENT
 
 
-def limiting_constraint(
-    slack: MasterSolution, columns: list[Column], thresholds: np.ndarray
-) -> int:
-    """The constraint that limits Ξ: of the smallest slacks, the largest multiplier."""
-    values = np.array([column.signal_values[1:] for column in columns])
-    slacks = slack.weights @ values[: len(slack.weights)] - thresholds
-    binding = slacks <= slacks.min() + FEASIBILITY_TOLERANCE
-    return int(np.argmax(np.where(binding, slack.multipliers, -1.0)))
+def num_priced(cmdp: CMDP) -> int:
+    """How many weights a round plans for: the rows of the compiled program."""
+    return len(_segment_of(cmdp))

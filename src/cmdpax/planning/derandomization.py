@@ -9,73 +9,62 @@ value (beyond rounding):
    with m the mass that arrives and Q the later policy's values. Any I + 1 random choices have a
    direction that keeps all V_u, along which one of them becomes certain (Carathéodory's argument).
    Forward through the steps, this leaves at most I per step.
-2. *Across steps*, values are linear in occupancies. Let the policy take a base action everywhere,
-   and x_e be the occupancy of the alternative e = (h, s, b) to it. By the performance difference
-   identity V = V⁰ + Σ_e x_e A_e, with A_e the advantage of e under the base policy, and the mass
-   that arrives at a state is m(s) = m⁰(s) + Σ_e x_e R_{e,s}, with R the change in the probability
-   of reaching it. So V_u as it is, x ≥ 0 and Σ_{e at s} x_e ≤ m(s) describe a
-   polytope in a handful of numbers, and the same moves lead to a vertex of it.
+2. *Across the steps of a window*, values are linear in occupancies. Let the policy take a base
+   action everywhere, and x_e be the occupancy of the alternative e = (h, s, b) to it. By the
+   performance difference identity V = V⁰ + Σ_e x_e A_e, with A_e the advantage of e under the base
+   policy, and the mass that arrives at a state is m(s) = m⁰(s) + Σ_e x_e R_{e,s}, with R the change
+   in the probability of reaching it. So V_u as it is, x ≥ 0 and Σ_{e at s} x_e ≤ m(s) describe a
+   polytope in a handful of numbers, and the same moves lead to a vertex of it. Windows hold a few
+   random decisions each, so that R stays small. Forward through the windows, this leaves at most I
+   per window; wider windows follow, until I are left in all.
 """
 
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Integer
+from jaxtyping import Float
 
-from cmdpax.evaluation import signals_at
 from cmdpax.model import CMDP
-from cmdpax.planning.dynamic_program import place
-from cmdpax.transitions import at_step, backup, choose, push
+from cmdpax.planning.stepping import Stepper, values_ahead
 
 _DEPENDENT = 1e-12  # gains per unit of occupancy that count as linearly dependent
 _ROUNDING = 1e-14  # what rounding leaves of probabilities and rates that would be 0
-_BLOCK = 256  # random decisions that are reduced together
-_COLUMN_BLOCK = 32  # arrays grow in blocks, so that compiled steps are reused
+_SAFE_PIVOT = 1e-6
+_SKEW = 0.01  # the sine of an angle from which a cross product is accurate
+_MOST_MOVES = 10  # per decision, since rounding might make moves go round in circles
+_BLOCK = 256  # random decisions of a step that are reduced together
+_WINDOW = 32  # random decisions of a window at first, or four times the constraints
+_LATER_WINDOWS = 50_000  # numbers per step that wider windows may carry
 
 
 def derandomize(cmdp: CMDP, policy: Float[np.ndarray, "H S A"]) -> np.ndarray:
-    """An equally good policy that randomises in at most I places (expects double precision)."""
-    device_cmdp = place(cmdp)
-    policy = policy.copy()
-    if _num_alternatives(policy) > cmdp.num_constraints:
-        _reduce_within_steps(device_cmdp, policy)
-    if _num_alternatives(policy) > cmdp.num_constraints:
-        _reduce_across_steps(device_cmdp, policy)
+    """An equally good policy that randomises in at most I places.
+
+    Expects signals of magnitude 1, as scaled models have them.
+    """
+    policy, stepper = policy.copy(), Stepper(cmdp)
+    size = max(_WINDOW, 4 * cmdp.num_constraints)
+    if _alternatives_by_step(policy).max() > size:
+        _reduce_within_steps(stepper, policy)
+    left = _num_alternatives(policy)
+    while left > cmdp.num_constraints:
+        _reduce_windows(stepper, policy, size)
+        before, left = left, _num_alternatives(policy)
+        if left >= before:
+            break
+        size = max(size, min(16 * size, _LATER_WINDOWS // cmdp.num_states))
     return policy
 
 
+def _alternatives_by_step(policy: np.ndarray) -> np.ndarray:
+    """How many actions have positive probability beside the first in their state, `[H]`."""
+    return np.count_nonzero(policy, axis=(1, 2)) - policy.shape[1]
+
+
 def _num_alternatives(policy: np.ndarray) -> int:
-    """How many actions have positive probability beside the first in their state."""
-    return int(np.count_nonzero(policy) - policy.shape[0] * policy.shape[1])
-
-
-# ------------------------------------------------------------------ one step of the model, jitted
-
-
-@jax.jit
-def _q_values(cmdp: CMDP, step: Array | int, values: Float[Array, "S J"]) -> Float[Array, "S A J"]:
-    expected = backup(at_step(cmdp.transitions, step), values)
-    return jnp.moveaxis(signals_at(cmdp, step), 0, -1) + expected
-
-
-@jax.jit
-def _advance(cmdp: CMDP, step: Array | int, mass: Float[Array, "S A"]) -> Float[Array, " S"]:
-    return push(at_step(cmdp.transitions, step), mass, cmdp.num_states)
-
-
-@jax.jit
-def _chosen_backup(
-    cmdp: CMDP,
-    step: Array | int,
-    actions: Integer[Array, "L S"],
-    functions: Float[Array, "S F"],
-) -> Float[Array, "L S F"]:
-    """Expected next value of several functions under several choices of actions."""
-    transitions = at_step(cmdp.transitions, step)
-    return jax.vmap(lambda row: backup(choose(transitions, row), functions)[:, 0])(actions)
+    return int(_alternatives_by_step(policy).sum())
 
 
 # -------------------------------------------------------------------------------- the reduction
@@ -89,7 +78,6 @@ class Choices(NamedTuple):
     base: np.ndarray  # [n]: the likeliest action
     owner: np.ndarray  # [E]: the place of each alternative
     actions: np.ndarray  # [E]
-    layer: np.ndarray  # [E]: 1, 2, … counts the alternatives of one place
 
     @classmethod
     def of(cls, policy: Float[np.ndarray, "H S A"]) -> "Choices":
@@ -100,22 +88,23 @@ class Choices(NamedTuple):
         support = rows > 0
         support[np.arange(len(steps)), base] = False
         owner, actions = np.nonzero(support)
-        layer = np.cumsum(support, axis=1)[owner, actions]
-        return cls(steps, states, base, owner, actions, layer)
+        return cls(steps, states, base, owner, actions)
+
+    def part(self, start: int, stop: int) -> "Choices":
+        """The places from `start` to `stop`."""
+        mine = (self.owner >= start) & (self.owner < stop)
+        return Choices(
+            self.steps[start:stop],
+            self.states[start:stop],
+            self.base[start:stop],
+            self.owner[mine] - start,
+            self.actions[mine],
+        )
 
     def blocks(self, size: int) -> Iterator["Choices"]:
         """The same, cut into parts of at most `size` places."""
         for start in range(0, len(self.steps), size):
-            part = slice(start, start + size)
-            mine = (self.owner >= start) & (self.owner < start + size)
-            yield Choices(
-                self.steps[part],
-                self.states[part],
-                self.base[part],
-                self.owner[mine] - start,
-                self.actions[mine],
-                self.layer[mine],
-            )
+            yield self.part(start, start + size)
 
     def incidence(self) -> Float[np.ndarray, "n E"]:
         """1 where alternative e belongs to place n."""
@@ -151,13 +140,12 @@ def move_to_vertex(
     # Which variable stands in a column or row: alternatives are 0 … E-1, bases E, E+1, …
     column_of, row_of = np.arange(len(free)), len(free) + np.arange(len(bound))
     num_constraints = gains.shape[1] - 1
-    while True:
+    for _ in range(_MOST_MOVES * (1 + len(free) + len(bound))):
         active = np.flatnonzero(free > 0)[: num_constraints + 1]
-        _, singular, right = np.linalg.svd(gains[active, 1:].T)
-        independent = singular.min(initial=np.inf) > _DEPENDENT
-        if not active.size or (active.size <= num_constraints and independent):
+        move = _idle_direction(gains[active, 1:].T)
+        if move is None:
             break
-        move = right[-1] if right[-1] @ gains[active, 0] >= 0 else -right[-1]
+        move = move if move @ gains[active, 0] >= 0 else -move
         change = response[:, active] @ move
         room = np.concatenate([free[active], bound])
         rate = -np.concatenate([move, change])
@@ -170,13 +158,43 @@ def move_to_vertex(
             free[active[first]] = 0.0
             continue
         row = first - active.size
-        column = int(active[np.abs(response[row, active]).argmax()])
+        column = _pivot_column(np.abs(response[row]), free)
         _pivot(response, gains, row, column)
         bound[row], free[column] = free[column], 0.0
         column_of[column], row_of[row] = row_of[row], column_of[column]
     result = np.zeros(len(free) + len(bound))
     result[column_of], result[row_of] = free, bound
     return result[: len(free)], result[len(free) :]
+
+
+def _idle_direction(gains: Float[np.ndarray, "I E"]) -> np.ndarray | None:
+    """A unit vector that the gains do not notice; None if they are independent."""
+    num_constraints, num_active = gains.shape
+    if num_active == 0:
+        return None
+    if num_constraints == 1 and num_active == 2:  # most models have one constraint
+        one, other = gains[0]
+        length = math.hypot(one, other)
+        return np.array([other, -one]) / length if length > 0 else np.array([1.0, 0.0])
+    if num_constraints == 2 and num_active == 3:
+        (a, b, c), (d, e, f) = gains.tolist()
+        normal = np.array([b * f - c * e, c * d - a * f, a * e - b * d])
+        length = math.sqrt(normal @ normal)
+        if length > _SKEW * np.abs(gains[0]).max() * np.abs(gains[1]).max():
+            return normal / length  # else cancellation would spoil it
+    _, singular, right = np.linalg.svd(gains)
+    independent = singular.min(initial=np.inf) > _DEPENDENT
+    return None if num_active <= num_constraints and independent else right[-1]
+
+
+def _pivot_column(response: np.ndarray, free: np.ndarray) -> int:
+    """The column to exchange with a row that became 0: a large entry keeps rounding small.
+
+    Each one that is in use leaves one alternative fewer; the others serve where all of those are
+    tiny, as the probability of reaching a place may be.
+    """
+    used = np.where(free > 0, response, 0.0)
+    return int(used.argmax() if used.max() > _SAFE_PIVOT else response.argmax())
 
 
 def _pivot(response: np.ndarray, gains: np.ndarray, row: int, column: int) -> None:
@@ -196,19 +214,18 @@ def _pivot(response: np.ndarray, gains: np.ndarray, row: int, column: int) -> No
 # --------------------------------------------------------------------------------- within a step
 
 
-def _reduce_within_steps(cmdp: CMDP, policy: np.ndarray) -> None:
+def _reduce_within_steps(stepper: Stepper, policy: np.ndarray) -> None:
     """Leave at most I random decisions in every step, in place."""
-    horizon, num_states, _ = policy.shape
-    later = np.zeros((horizon + 1, num_states, 1 + cmdp.num_constraints))
-    for step in reversed(range(horizon)):
-        q_values = np.asarray(_q_values(cmdp, step, later[step + 1]))
-        later[step] = np.einsum("sa,sai->si", policy[step], q_values)
-    mass = np.asarray(cmdp.initial)
-    for step in range(horizon):
-        if np.count_nonzero(policy[step]) > num_states:
-            q_values = np.asarray(_q_values(cmdp, step, later[step + 1]))
-            policy[step] = _reduce_step(policy[step], mass, q_values)
-        mass = np.asarray(_advance(cmdp, step, mass[:, None] * policy[step]))
+    ahead, mass = values_ahead(stepper, policy), stepper.initial
+    num_actions = policy.shape[2]
+    for step in range(stepper.horizon):
+        states = np.flatnonzero(np.count_nonzero(policy[step], axis=1) > 1)
+        if states.size:
+            pairs = np.repeat(states, num_actions), np.tile(np.arange(num_actions), len(states))
+            q_values = stepper.q_values(step, *pairs, ahead[step + 1])
+            q_values = q_values.reshape(len(states), num_actions, -1)
+            policy[step, states] = _reduce_step(policy[step, states], mass[states], q_values)
+        mass = stepper.advance(step, mass, policy[step])
 
 
 def _reduce_step(
@@ -243,61 +260,67 @@ def _reduce_step(
             return policy[0]
 
 
-# ----------------------------------------------------------------------------------- across steps
+# ------------------------------------------------------------------------------------ in a window
 
 
-def _reduce_across_steps(cmdp: CMDP, policy: np.ndarray) -> None:
-    """Leave at most I random decisions in all, in place."""
-    choices = Choices.of(policy)
-    gains, reach = _respond(cmdp, policy.argmax(axis=2), choices)
-    alternatives, base = _occupancies(cmdp, policy, choices)
-    response = reach.T - choices.incidence()
-    choices.apply(policy, *move_to_vertex(alternatives, base, response, gains))
+def _reduce_windows(stepper: Stepper, policy: np.ndarray, size: int) -> None:
+    """Leave at most I random decisions in each window of about that many, in place."""
+    ahead, mass, done = values_ahead(stepper, policy), stepper.initial, 0
+    for window in _windows(Choices.of(policy), size):
+        start, stop = int(window.steps[0]), int(window.steps[-1]) + 1
+        for step in range(done, start):
+            mass = stepper.advance(step, mass, policy[step])
+        gains, reach = _respond(stepper, policy, window, ahead[stop])
+        alternatives, base = _occupancies(stepper, policy, window, mass)
+        response = reach.T - window.incidence()
+        window.apply(policy, *move_to_vertex(alternatives, base, response, gains))
+        done = start
+
+
+def _windows(choices: Choices, size: int) -> Iterator[Choices]:
+    """Runs of whole steps with about `size` places each."""
+    start = 0
+    while start < len(choices.steps):
+        last = choices.steps[min(start + size, len(choices.steps)) - 1]
+        stop = int(np.searchsorted(choices.steps, last, side="right"))
+        yield choices.part(start, stop)
+        start = stop
 
 
 def _respond(
-    cmdp: CMDP, base: Integer[np.ndarray, "H S"], choices: Choices
+    stepper: Stepper, policy: np.ndarray, choices: Choices, ahead: Float[np.ndarray, "S J"]
 ) -> tuple[Float[np.ndarray, "E J"], Float[np.ndarray, "E n"]]:
-    """A and R of the base policy, by one backward pass.
+    """A and R of the base actions in a window, by one backward pass.
 
     The functions carried are the signals' values and, for each place, the probability of
     reaching it.
     """
-    horizon, num_states = base.shape
-    num_places, num_signals = len(choices.steps), 1 + cmdp.num_constraints
-    width = -(-(num_signals + num_places) // _COLUMN_BLOCK) * _COLUMN_BLOCK
-    functions = np.zeros((num_states, width))
-    response = np.zeros((len(choices.owner), width))
-    num_layers = 1 + choices.layer.max()
+    num_signals, num_places = stepper.num_signals, len(choices.steps)
+    functions = np.concatenate([ahead, np.zeros((stepper.num_states, num_places))], axis=1)
+    response = np.zeros((len(choices.owner), num_signals + num_places))
     at = choices.steps[choices.owner]
-    for step in reversed(range(horizon)):
-        actions = np.repeat(base[step][None], num_layers, axis=0)
-        now = np.flatnonzero(at == step)
-        states, layers = choices.states[choices.owner[now]], choices.layer[now]
-        actions[layers, states] = choices.actions[now]
-        needed = actions if now.size else actions[:1]
-        after = np.array(_chosen_backup(cmdp, step, needed, functions))
-        signals = np.asarray(signals_at(cmdp, step))  # [1+I, S, A]
-        gained = signals[:, np.arange(num_states), needed]  # [1+I, L, S]
-        after[:, :, :num_signals] += np.moveaxis(gained, 0, -1)
-        response[now] = after[layers, states] - after[0, states]
-        functions = after[0]
-        here = np.flatnonzero(choices.steps == step)
-        functions[choices.states[here], num_signals + here] = 1.0
-    used = slice(num_signals, num_signals + num_places)
-    return response[:, :num_signals], response[:, used]
+    every = np.arange(stepper.num_states)
+    for step in range(int(choices.steps[-1]), int(choices.steps[0]) - 1, -1):
+        now, here = np.flatnonzero(at == step), np.flatnonzero(choices.steps == step)
+        if now.size:
+            states = choices.states[choices.owner[now]]
+            response[now] = stepper.q_values(step, states, choices.actions[now], functions)
+        functions = stepper.q_values(step, every, policy[step].argmax(axis=1), functions)
+        if now.size:
+            response[now] -= functions[states]
+            functions[choices.states[here], num_signals + here] = 1.0
+    return response[:, :num_signals], response[:, num_signals:]
 
 
 def _occupancies(
-    cmdp: CMDP, policy: np.ndarray, choices: Choices
+    stepper: Stepper, policy: np.ndarray, choices: Choices, mass: Float[np.ndarray, " S"]
 ) -> tuple[Float[np.ndarray, " E"], Float[np.ndarray, " n"]]:
     """Occupancies of the alternatives and the base actions under the policy as it is."""
-    mass = np.asarray(cmdp.initial)
     arriving = np.zeros(len(choices.steps))
-    for step in range(policy.shape[0]):
+    for step in range(int(choices.steps[0]), int(choices.steps[-1]) + 1):
         here = np.flatnonzero(choices.steps == step)
         arriving[here] = mass[choices.states[here]]
-        mass = np.asarray(_advance(cmdp, step, mass[:, None] * policy[step]))
+        mass = stepper.advance(step, mass, policy[step])
     rows = arriving[:, None] * policy[choices.steps, choices.states]
     base = rows[np.arange(len(rows)), choices.base]
     return rows[choices.owner, choices.actions], base

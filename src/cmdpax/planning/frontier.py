@@ -34,9 +34,10 @@ from cmdpax.errors import (
     shown,
 )
 from cmdpax.model import CMDP, as_floats
-from cmdpax.planning.column_generation import Generator
+from cmdpax.planning.column_generation import Generator, Outcome
+from cmdpax.planning.feasibility import maximise
 from cmdpax.planning.recovery import Mixture
-from cmdpax.planning.solution import maximise
+from cmdpax.planning.solution import in_user_units
 from cmdpax.precision import in_double_precision
 from cmdpax.validation import validate
 
@@ -54,7 +55,8 @@ class Frontier(NamedTuple):
         value: V_r^{π*} at each, `[T]`.
         multipliers: λ*, `[T, I]`; that of the constraint is minus the slope of `value`.
         constraint_values: V_u^{π*}, `[T, I]`.
-        gap: the certified gap, `[T]`: the true optimum lies in `[value, value + gap]`.
+        gap: the certified gap, `[T]`: no policy that meets the thresholds is worth more than
+            `value + gap`.
         feasible: whether some policy meets all thresholds, `[T]`.
         constraint: i.
         num_columns: policies that column generation used, in all.
@@ -120,28 +122,34 @@ def frontier(
     tolerance = require_positive("tolerance", tolerance)
     max_columns = require_count("max_columns", max_columns)
     generator = Generator(cmdp, None, max_columns)
-    ends = _ends(generator, constraint, tolerance)
+    ends = _ends(generator, cmdp, constraint, tolerance)
     chosen = _default_thresholds(ends, num_points) if thresholds is None else _numbers(thresholds)
     found = _empty(chosen, cmdp.num_constraints, constraint, ends.largest_feasible)
+    still_open: list[float] = []
     for done, point in enumerate(np.argsort(chosen, kind="stable"), start=1):
-        generator.require(_with(cmdp, constraint, chosen[point]))
-        _solve_point(generator, tolerance, found, point)
+        try:
+            optimum = maximise(generator, _with(cmdp, constraint, chosen[point]), tolerance)
+        except InfeasibleError:
+            pass
+        else:
+            _write(found, point, generator, optimum)
+            if generator.is_open(optimum, tolerance):
+                still_open.append(float(found.gap[point]))
         if progress is not None:
             progress(done, len(chosen))
-    _warn(found, generator, tolerance)
-    return found._replace(num_columns=len(generator.columns))
+    found = found._replace(num_columns=len(generator.columns))
+    _warn(found, still_open, tolerance)
+    return found
 
 
-def _solve_point(generator: Generator, tolerance: float, found: Frontier, point: np.intp) -> None:
-    """Write the optimum at the generator's thresholds into its place, if there is one."""
-    try:
-        optimum = maximise(generator, tolerance)
-    except InfeasibleError:
-        return
-    values = Mixture.of(generator.columns, optimum.master.weights).signal_values
-    found.value[point], found.constraint_values[point] = values[0], values[1:]
-    found.multipliers[point] = optimum.multipliers
-    found.gap[point] = max(optimum.bound - values[0], 0.0)
+def _write(found: Frontier, point: np.intp, generator: Generator, optimum: Outcome) -> None:
+    """Write an optimum into its place."""
+    mixture = Mixture.of(generator.columns, optimum.master.weights)
+    numbers = in_user_units(generator, mixture, optimum)
+    found.value[point] = numbers.value
+    found.constraint_values[point] = numbers.constraint_values
+    found.multipliers[point] = numbers.multipliers
+    found.gap[point] = numbers.gap
     found.feasible[point] = True
 
 
@@ -178,20 +186,22 @@ class _Ends(NamedTuple):
     scale: float  # the magnitude of u_i
 
 
-def _ends(generator: Generator, constraint: int, tolerance: float) -> _Ends:
+def _ends(generator: Generator, cmdp: CMDP, constraint: int, tolerance: float) -> _Ends:
     """Maximise V_r, then V_{u_i}, with a threshold of the constraint that every policy meets."""
-    cmdp, signal = generator.cmdp, 1 + constraint
-    scale = float(generator.scales[signal])
-    generator.require(_with(cmdp, constraint, -(cmdp.horizon + 1) * scale))
+    scaled, signal = generator.scaled, 1 + constraint
+    magnitude = scaled.number(scaled.magnitudes[signal], signal)
+    thresholds = _with(cmdp, constraint, -(cmdp.horizon + 2) * magnitude)
     try:
-        weights = maximise(generator, tolerance).master.weights
+        weights = maximise(generator, thresholds, tolerance).master.weights
         binding = Mixture.of(generator.columns, weights).signal_values[signal]
-        highest = maximise(generator, tolerance, signal).master.value
+        highest = maximise(generator, thresholds, tolerance, signal).master.value
+        largest_feasible = scaled.number(highest, signal)
     except InfeasibleError:
         # The first columns maximise V_r and each V_{u_i}, whatever the thresholds are.
         reached = [column.signal_values[signal] for column in generator.columns]
-        return _Ends(float(reached[0]), float(max(reached)), -math.inf, scale)
-    return _Ends(float(binding), float(highest), float(highest), scale)
+        binding, highest, largest_feasible = reached[0], max(reached), -math.inf
+    binding, highest = scaled.number(binding, signal), scaled.number(highest, signal)
+    return _Ends(binding, highest, largest_feasible, magnitude)
 
 
 def _default_thresholds(ends: _Ends, num_points: int) -> np.ndarray:
@@ -250,14 +260,12 @@ def _check(cmdp: CMDP, constraint: Any, num_points: Any) -> None:
         )
 
 
-def _warn(found: Frontier, generator: Generator, tolerance: float) -> None:
+def _warn(found: Frontier, still_open: list[float], tolerance: float) -> None:
     """Say so if points were left before their gap was closed."""
-    # Values of mixtures and of the master differ by rounding, which is no open gap.
-    open_gaps = found.gap > 1.01 * tolerance * max(generator.scales[0], 1.0)
-    if open_gaps.any():
+    if still_open:
         warnings.warn(
-            f"column generation stopped at gaps of up to {found.gap[open_gaps].max():.2g} at "
-            f"{open_gaps.sum()} of {len(open_gaps)} thresholds after {len(generator.columns)} "
+            f"column generation stopped at gaps of up to {max(still_open):.2g} at "
+            f"{len(still_open)} of {len(found.thresholds)} thresholds after {found.num_columns} "
             f"columns (asked for {tolerance:.2g}): give more max_columns.",
             CmdpaxWarning,
             stacklevel=4,  # past `frontier` and its double-precision context

@@ -9,7 +9,8 @@ Over occupancies d_h(s, a) ≥ 0,
 
 with H·S·A variables and H·S + I rows, as sparse matrices, by HiGHS through SciPy. The duals of the
 last rows are the multipliers λ*. The Slater gap is the same program with max t subject to
-Σ_h ⟨d_h, u_{i,h}⟩ - c_i ≥ t.
+Σ_h ⟨d_h, u_{i,h}⟩ - c_i ≥ t. What HiGHS says is not believed here or elsewhere without a
+certificate (`occupancies`).
 """
 
 import math
@@ -17,7 +18,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from cmdpax.errors import SolverError
 from cmdpax.model import CMDP
 from cmdpax.transitions import Successors
 
@@ -31,51 +31,44 @@ _OPTIONS = {
 
 
 class OccupancyOptimum(NamedTuple):
-    """Optimum of the occupancy program."""
+    """What HiGHS calls the optimum of the occupancy program."""
 
     occupancy: np.ndarray  # [H, S, A]
     multipliers: np.ndarray  # [I]
 
 
-class SlackOptimum(NamedTuple):
-    """Ξ and the constraint that limits it."""
-
-    slater_gap: float
-    constraint: int
-
-
-def maximise_reward(cmdp: CMDP, relaxation: float = 0.0) -> OccupancyOptimum | None:
-    """Solve the program, its thresholds lowered by `relaxation`; None if infeasible."""
+def maximise_reward(cmdp: CMDP) -> OccupancyOptimum | str:
+    """Solve the program of a scaled model, or say why HiGHS did not."""
     flow, initial = flow_constraints(cmdp)
-    scale = float(np.abs(cmdp.rewards).max()) or 1.0  # HiGHS gives up on costs of 1e6
     result = _solve(
-        cost=-_per_step(cmdp, cmdp.rewards).ravel() / scale,
-        at_most=(-_constraint_rows(cmdp), relaxation - cmdp.thresholds),
+        cost=-_per_step(cmdp, cmdp.rewards).ravel(),
+        at_most=(-_constraint_rows(cmdp), -cmdp.thresholds),
         equal=(flow, initial),
         lower=0.0,
     )
-    if result is None:
-        return None
-    _, horizon, num_states, num_actions = cmdp.sizes
-    occupancy = np.maximum(result.x, 0.0).reshape(horizon, num_states, num_actions)
-    return OccupancyOptimum(occupancy, scale * np.maximum(-result.ineqlin.marginals, 0.0))
+    return result if isinstance(result, str) else _optimum(cmdp, result)
 
 
-def maximise_slack(cmdp: CMDP) -> SlackOptimum:
-    """Solve max t: the Slater gap by its definition."""
+def maximise_slack(cmdp: CMDP, units: np.ndarray) -> OccupancyOptimum | str:
+    """Solve max t with Σ_h ⟨d_h, u_{i,h}⟩ - c_i ≥ e_i t, in units e, or say why HiGHS did not."""
     import scipy.sparse
 
     flow, initial = flow_constraints(cmdp)
     rows = _constraint_rows(cmdp)
     result = _solve(
         cost=np.append(np.zeros(rows.shape[1]), -1.0),
-        at_most=(np.column_stack([-rows, np.ones(len(rows))]), -cmdp.thresholds),
+        at_most=(np.column_stack([-rows, units]), -cmdp.thresholds),
         equal=(scipy.sparse.hstack([flow, np.zeros((flow.shape[0], 1))]), initial),
         lower=np.append(np.zeros(rows.shape[1]), -np.inf),
     )
-    if result is None:
-        raise SolverError("the program of the Slater gap")
-    return SlackOptimum(float(-result.fun), int(np.argmin(result.ineqlin.marginals)))
+    return result if isinstance(result, str) else _optimum(cmdp, result)
+
+
+def _optimum(cmdp: CMDP, result: Any) -> OccupancyOptimum:
+    _, horizon, num_states, num_actions = cmdp.sizes
+    shape = (horizon, num_states, num_actions)
+    occupancy = np.maximum(result.x[: math.prod(shape)], 0.0).reshape(shape)
+    return OccupancyOptimum(occupancy, np.maximum(-result.ineqlin.marginals, 0.0))
 
 
 def flow_constraints(cmdp: CMDP) -> tuple["scipy.sparse.csr_array", np.ndarray]:
@@ -138,16 +131,16 @@ def _constraint_rows(cmdp: CMDP) -> np.ndarray:
 
 def _solve(
     cost: np.ndarray, at_most: tuple[Any, Any], equal: tuple[Any, Any], lower: Any
-) -> Any | None:
-    """SciPy's interface to HiGHS; None if infeasible."""
+) -> Any | str:
+    """SciPy's interface to HiGHS: its result, or what it says instead."""
     import scipy.optimize
 
     bounds = np.column_stack([np.broadcast_to(lower, cost.shape), np.full(cost.shape, np.inf)])
     result = scipy.optimize.linprog(
         cost, *at_most, *equal, bounds=bounds, method="highs", options=_OPTIONS
     )
+    if result.status == 0:
+        return result
     if result.status == 2:
-        return None
-    if result.status != 0:
-        raise SolverError(f"the occupancy program ({result.message})")
-    return result
+        return "HiGHS calls it infeasible"
+    return f"HiGHS could not solve it (status {result.status})"

@@ -1,28 +1,28 @@
-"""The master problem of column generation: a linear program with I + 1 rows, kept warm.
+"""The master problem of column generation: the best mixture of the columns so far.
 
 Column j is a policy with values f_j = V_r and g_{ij} = V_{u_i}. Over mixture weights w ≥ 0 with
-Σ_j w_j = 1 it either maximises the reward,
+Σ_j w_j = 1 it maximises either the smallest slack in given units e_i,
 
-    max Σ_j w_j f_j   subject to   Σ_j w_j g_{ij} ≥ c_i - relaxation for every i,
+    max t        subject to   Σ_j w_j g_{ij} - s_i - e_i t = c_i,   s ≥ 0,   t free,
 
-or one g_i in place of f, or the smallest slack, max t subject to Σ_j w_j g_{ij} - t ≥ c_i. All are
-one HiGHS model: the last frees the variable t and moves the objective to it. New columns leave the
-last basis primal feasible, so primal simplex goes on from there. Thresholds c are bounds of rows:
-no column depends on them.
+or f (or one of the g) with the slack bounded below,
 
-Without the package highspy SciPy's copy of HiGHS solves it, from the start each time: a few
-milliseconds more per round, and a machine with SciPy alone can plan.
+    max Σ_j w_j f_j   subject to the same with t = t' - relaxation and t' ≥ 0.
+
+They are one linear program with I + 1 rows. Any single column is a feasible basis of the first
+together with t, and the optimal basis of the first is feasible for the second (t' is then one more
+surplus), so no basis has to be searched for. New columns leave a basis feasible, and simplex goes
+on from there. A basis that turns out to be useless is thrown away, and if simplex cannot do better
+from the start either, the last mixture that was good stays.
 """
 
-import abc
-import importlib.util
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from cmdpax.errors import MissingPackageError
+from cmdpax.planning.simplex import Extended, Vertex, maximise
 
-_TOLERANCE = 1e-10  # the tightest that HiGHS allows; its default leaves gaps of 1e-8
+_MISSED = 1e-11  # per unit of horizon: a mixture that misses a row by more is not believed
 
 
 class MasterSolution(NamedTuple):
@@ -31,7 +31,7 @@ class MasterSolution(NamedTuple):
     Attributes:
         value: Σ_j w_j f_j, or that of a g_i, or t.
         weights: w, one per column.
-        multipliers: λ ≥ 0 of the slack rows (sums to 1 when t is maximised).
+        multipliers: λ ≥ 0 of the slack rows (Σ_i e_i λ_i = 1 when t is maximised).
     """
 
     value: float
@@ -39,183 +39,122 @@ class MasterSolution(NamedTuple):
     multipliers: np.ndarray
 
 
-class Master(abc.ABC):
-    """The master problem; columns are only ever added, thresholds may change (from 0)."""
+class Master:
+    """The master problem; columns are only ever added, thresholds may change.
 
-    def __init__(self, scales: np.ndarray) -> None:
-        """Start without columns.
+    Variables are numbered: 0 is t, 1 … I are the surpluses s, then the columns come.
+    """
 
-        Args:
-            scales: `[1 + I]`, the magnitude of a step's reward and constraint rewards. Rows
-                and objective are divided by them, so that tolerances are relative.
+    def __init__(self, num_constraints: int, size: float, noise: float) -> None:
+        """Start without columns; `size` bounds values, and `noise` is their rounding."""
+        self._num_rows = 1 + num_constraints
+        self._noise = noise
+        self._missed = _MISSED * size
+        self._values = np.zeros((0, self._num_rows))  # (f_j, g_j)
+        self._units = np.ones(num_constraints)
+        self._thresholds = np.zeros(num_constraints)
+        self._signal: int | None = None  # what is maximised: t, f or one of the g
+        self._basis: np.ndarray | None = None
+        self._last = np.zeros(0)  # weights of the last solution
+
+    def add(self, values: np.ndarray) -> None:
+        """Add columns: rows (f_j, g_j)."""
+        self._values = np.concatenate([self._values, values])
+
+    def maximise_slack(self, thresholds: np.ndarray, units: np.ndarray) -> None:
+        """From now on, maximise t."""
+        self._signal, self._basis = None, None
+        self._thresholds, self._units = thresholds, units
+
+    def maximise_signal(self, signal: int, relaxation: float) -> None:
+        """From now on, maximise f (or g_{signal - 1}); slacks may be as low as `-relaxation`.
+
+        Expects that the slack was raised to that before.
         """
-        self._scales = scales
-        self._values: list[np.ndarray] = []  # (f_j, g_j)
-        self._signal: int | None = 0  # what is maximised: f, one of the g, or t
-
-    @abc.abstractmethod
-    def add(self, values: np.ndarray) -> None:
-        """Add a column: (f_j, g_j)."""
-
-    @abc.abstractmethod
-    def require(self, thresholds: np.ndarray) -> None:
-        """From now on, these are the thresholds."""
-
-    @abc.abstractmethod
-    def maximise_slack(self) -> None:
-        """From now on, maximise t."""
-
-    @abc.abstractmethod
-    def maximise_reward(self, relaxation: float, signal: int = 0) -> None:
-        """From now on, maximise f (or g_{signal - 1}); slacks may be as low as `-relaxation`."""
-
-    @abc.abstractmethod
-    def solve(self) -> MasterSolution | None:
-        """Solve it; None if the linear program could not be solved."""
-
-    def _gains(self, signal: int) -> np.ndarray:
-        return np.array([values[signal] for values in self._values])
-
-    def _solution(self, variables: np.ndarray, duals: np.ndarray) -> MasterSolution:
-        """From t and the weights, and the duals of the slack rows, as the solver has them."""
-        weights = np.maximum(variables[1:], 0.0)
-        weights = weights / weights.sum()
-        multipliers = np.maximum(duals, 0.0)
-        if self._signal is None:
-            multipliers = multipliers / self._scales[1:]
-            return MasterSolution(float(variables[0]), weights, multipliers / multipliers.sum())
-        multipliers = multipliers * self._scales[self._signal] / self._scales[1:]
-        return MasterSolution(float(weights @ self._gains(self._signal)), weights, multipliers)
-
-
-def make_master(scales: np.ndarray) -> Master:
-    """With highspy, or else with SciPy."""
-    if importlib.util.find_spec("highspy") is not None:
-        return WarmMaster(scales)
-    if importlib.util.find_spec("scipy") is not None:
-        return ColdMaster(scales)
-    raise MissingPackageError(
-        "planning needs the package highspy or scipy; pip install highspy scipy."
-    )
-
-
-class WarmMaster(Master):
-    """One HiGHS model that goes on from its last basis."""
-
-    def __init__(self, scales: np.ndarray) -> None:
-        """Set up t and the rows."""
-        import highspy
-
-        super().__init__(scales)
-        self._infinity: float = highspy.kHighsInf
-        self._optimal = highspy.HighsModelStatus.kOptimal
-        self._highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-        options: dict[str, Any] = {
-            "output_flag": False,
-            "presolve": "off",
-            "solver": "simplex",
-            "simplex_strategy": 4,  # primal
-            "primal_feasibility_tolerance": _TOLERANCE,
-            "dual_feasibility_tolerance": _TOLERANCE,
-        }
-        for option, setting in options.items():
-            self._highs.setOptionValue(option, setting)
-        nothing = np.empty(0)
-        self._highs.addRow(1.0, 1.0, 0, nothing.astype(np.int32), nothing)
-        for _ in scales[1:]:
-            self._highs.addRow(0.0, self._infinity, 0, nothing.astype(np.int32), nothing)
-        rows = np.arange(1, len(scales), dtype=np.int32)
-        self._highs.addCol(0.0, 0.0, 0.0, len(rows), rows, -1.0 / scales[1:])
-
-    def add(self, values: np.ndarray) -> None:
-        """Add a column: (f_j, g_j)."""
-        entries = values / self._scales
-        cost = 0.0 if self._signal is None else -entries[self._signal]
-        entries[0] = 1.0  # in the row of Σ_j w_j
-        rows = np.arange(len(entries), dtype=np.int32)
-        self._values.append(values)
-        self._highs.addCol(cost, 0.0, self._infinity, len(rows), rows, entries)
-
-    def require(self, thresholds: np.ndarray) -> None:
-        """From now on, these are the thresholds."""
-        for row, bound in enumerate(thresholds / self._scales[1:], start=1):
-            self._highs.changeRowBounds(row, bound, self._infinity)
-
-    def maximise_slack(self) -> None:
-        """From now on, maximise t."""
-        self._signal = None
-        self._highs.changeColBounds(0, -self._infinity, self._infinity)
-        self._change_costs(-1.0, np.zeros(len(self._values)))
-
-    def maximise_reward(self, relaxation: float, signal: int = 0) -> None:
-        """From now on, maximise f (or g_{signal - 1}); slacks may be as low as `-relaxation`."""
         self._signal = signal
-        self._highs.changeColBounds(0, -relaxation, -relaxation)
-        self._change_costs(0.0, -self._gains(signal) / self._scales[signal])
+        self._thresholds = self._thresholds - relaxation * self._units
 
-    def _change_costs(self, cost_of_slack: float, costs: np.ndarray) -> None:
-        costs = np.insert(costs, 0, cost_of_slack)
-        self._highs.changeColsCost(len(costs), np.arange(len(costs), dtype=np.int32), costs)
-
-    def solve(self) -> MasterSolution | None:
-        """Solve from the last basis; None if the linear program could not be solved."""
-        self._highs.run()
-        if self._highs.getModelStatus() != self._optimal:
-            self._highs.clearSolver()  # a second try from scratch
-            self._highs.run()
-            if self._highs.getModelStatus() != self._optimal:
-                return None
-        solution = self._highs.getSolution()
-        return self._solution(np.asarray(solution.col_value), np.asarray(solution.row_dual)[1:])
-
-
-class ColdMaster(Master):
-    """The same by `scipy.optimize.linprog`, from the start each time."""
-
-    def __init__(self, scales: np.ndarray) -> None:
-        """Start without columns."""
-        super().__init__(scales)
-        self._thresholds = np.zeros(len(scales) - 1)
-        self._slack: tuple[float | None, float | None] = (0.0, 0.0)  # the bounds of t
-
-    def add(self, values: np.ndarray) -> None:
-        """Add a column: (f_j, g_j)."""
-        self._values.append(values)
-
-    def require(self, thresholds: np.ndarray) -> None:
-        """From now on, these are the thresholds."""
-        self._thresholds = thresholds
-
-    def maximise_slack(self) -> None:
-        """From now on, maximise t."""
-        self._signal, self._slack = None, (None, None)
-
-    def maximise_reward(self, relaxation: float, signal: int = 0) -> None:
-        """From now on, maximise f (or g_{signal - 1}); slacks may be as low as `-relaxation`."""
-        self._signal, self._slack = signal, (-relaxation, -relaxation)
-
-    def solve(self) -> MasterSolution | None:
-        """Solve from the start; None if the linear program could not be solved."""
-        from scipy.optimize import linprog
-
-        scales, values = self._scales, np.array(self._values).T  # [1 + I, columns]
+    def solve(self) -> MasterSolution:
+        """The best mixture, and the multipliers that the rows have there."""
+        columns, right, gains = self._program()
+        warm = self._basis
+        for basis in (warm, self._first_basis()):
+            found = None if basis is None else self._optimise(columns, right, gains, basis)
+            if found is not None:
+                return found
+        # Without a vertex: the last mixture, which is feasible, and multipliers that are any.
+        weights = np.zeros(len(self._values))
+        weights[: len(self._last)] = self._last
+        if not weights.any():
+            weights[self._best_column()] = 1.0
+        multipliers = np.zeros(self._num_rows - 1)
         if self._signal is None:
-            costs = np.insert(np.zeros(len(self._values)), 0, -1.0)
+            multipliers += 1.0 / self._units.sum()
+        return MasterSolution(self._value(weights), weights, multipliers)
+
+    def _program(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        num_constraints, num_columns = self._num_rows - 1, len(self._values)
+        columns = np.zeros((self._num_rows, self._num_rows + num_columns), dtype=Extended)
+        columns[0, self._num_rows :] = 1.0
+        columns[1:, 0] = -self._units
+        columns[1:, 1 : self._num_rows] = -np.eye(num_constraints)
+        columns[1:, self._num_rows :] = self._values[:, 1:].T
+        gains = np.zeros(columns.shape[1], dtype=Extended)
+        if self._signal is None:
+            gains[0] = 1.0
         else:
-            costs = np.insert(-values[self._signal] / scales[self._signal], 0, 0.0)
-        rows = np.column_stack([np.ones(len(scales) - 1), -values[1:]]) / scales[1:, None]
-        found = linprog(
-            costs,
-            A_ub=rows,
-            b_ub=-self._thresholds / scales[1:],
-            A_eq=np.insert(np.ones(len(self._values)), 0, 0.0)[None],
-            b_eq=[1.0],
-            bounds=[self._slack, *[(0.0, None)] * len(self._values)],
-            method="highs-ds",
-            options={
-                "presolve": False,
-                "primal_feasibility_tolerance": _TOLERANCE,
-                "dual_feasibility_tolerance": _TOLERANCE,
-            },
-        )
-        return self._solution(found.x, -found.ineqlin.marginals) if found.success else None
+            gains[self._num_rows :] = self._values[:, self._signal]
+        return columns, np.insert(self._thresholds.astype(Extended), 0, 1.0), gains
+
+    def _best_column(self) -> int:
+        slacks = (self._values[:, 1:] - self._thresholds) / self._units
+        return int(slacks.min(axis=1, initial=np.inf).argmax())
+
+    def _first_basis(self) -> np.ndarray | None:
+        """One column, t, and the surpluses of all rows but the tightest."""
+        if self._num_rows == 1:
+            gains = np.zeros(len(self._values)) if self._signal is None else self._values[:, 0]
+            return np.array([1 + int(gains.argmax())])
+        column = self._best_column()
+        slacks = (self._values[column, 1:] - self._thresholds) / self._units
+        surpluses = 1 + np.arange(self._num_rows - 1)
+        if self._signal is not None and slacks.min() < 0:
+            return None  # no column alone is feasible
+        basis = np.insert(np.delete(surpluses, slacks.argmin()), 0, 0)
+        return np.append(basis, self._num_rows + column)
+
+    def _optimise(
+        self, columns: np.ndarray, right: np.ndarray, gains: np.ndarray, basis: np.ndarray
+    ) -> MasterSolution | None:
+        """The optimum from a basis; None if what comes out misses a row."""
+        free = 0 if self._signal is None and self._num_rows > 1 else None
+        vertex = maximise(columns, right, gains, basis, free, self._noise)
+        if vertex is None:
+            return None
+        weights = self._weights_of(vertex)
+        if weights is None:
+            return None
+        if self._num_rows > 1 and self._signal is not None:
+            missed = self._thresholds - weights @ self._values[:, 1:]
+            if missed.max() > self._missed:
+                return None
+        self._basis, self._last = vertex.basis, weights
+        multipliers = np.maximum(-vertex.duals[1:].astype(float), 0.0)
+        if self._signal is None and multipliers.any():
+            multipliers = multipliers / (self._units @ multipliers)
+        return MasterSolution(self._value(weights), weights, multipliers)
+
+    def _weights_of(self, vertex: Vertex) -> np.ndarray | None:
+        weights = np.zeros(len(self._values), dtype=Extended)
+        used = vertex.basis >= self._num_rows
+        weights[vertex.basis[used] - self._num_rows] = np.maximum(vertex.point[used], 0.0)
+        total = weights.sum()
+        if not abs(total - 1.0) <= 1e-6:  # also if it is NaN
+            return None
+        return (weights / total).astype(float)
+
+    def _value(self, weights: np.ndarray) -> float:
+        values = weights @ self._values
+        if self._signal is not None:
+            return float(values[self._signal])
+        return float(((values[1:] - self._thresholds) / self._units).min())

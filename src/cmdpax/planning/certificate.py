@@ -1,0 +1,163 @@
+"""How far rounding can take computed values and bounds from the exact ones.
+
+A certificate holds for the model as its arrays have it, in exact arithmetic. What is computed in
+double precision is therefore widened by a bound on all rounding errors, whatever the order of
+summation (Higham, Accuracy and Stability of Numerical Algorithms, chapter 3): with unit roundoff
+ε = 2⁻⁵³ a sum of n products errs by at most n ε Σ|a||b| (1 + n ε).
+
+Let N be the largest number of successors of a state and an action, J = 1 + I the number of signals,
+and T_{j,h} = Σ_{k≥h} max |z_{j,k}| a bound on the values of signal j from step h on.
+
+* *Values of a deterministic policy*: a step adds a reward to an expectation of N terms, hence errs
+  by (N + 2) ε T_{j,h}; in all by (N + 2) ε Σ_h T_{j,h}, and the mean over initial states.
+* *Values of a random policy*: its occupancy is a sum over at most S·A pairs at each step, and the
+  values are sums over all of them.
+* *The maximum over policies of V_{wᵀz}*: let b_h(s) be the computed wᵀW_h(s) of the policy that is
+  being built. For every action, wᵀz_h + p_h b_{h+1} ≤ b_h + δ_h, since the action was chosen by
+  computed numbers that err by (N + 2J + 2) ε Σ_j |w_j| T_{j,h}, and b_h differs from the chosen
+  number by as much again and (N + J + 2) ε of the same. By induction no policy exceeds the computed
+  maximum by more than Σ_h δ_h.
+
+Rows of transitions may sum to 1 + 1e-8; the errors grow by that factor at each step.
+
+These bounds think of the worst, and grow with H² and λ. Where they exceed what was asked for, the
+maximum is computed again with 64 bits of mantissa (`sharper_bound`).
+"""
+
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from cmdpax.model import CMDP
+from cmdpax.planning.scaling import Scaled
+from cmdpax.planning.stepping import Stepper
+from cmdpax.transitions import Successors
+
+_ROUNDOFF = 2.0**-53
+_MARGIN = 1.01  # for products of errors, and for the rounding of the bounds themselves
+_FINER = float(np.finfo(np.longdouble).eps) / 2 / _ROUNDOFF  # 2⁻¹¹, or 1 where there is no more
+_MOST_WORK = 2_000_000  # stored transitions times steps that are worth a second look
+
+
+class Rounding(NamedTuple):
+    """Bounds on the rounding errors of one (scaled) model.
+
+    Attributes:
+        of_values: of the computed (V_r, V_u) of a deterministic policy, `[1 + I]`.
+        of_policy: the same of a random policy by its occupancy, `[1 + I]`.
+        of_maximum: of the computed maximum of V_{wᵀz}, per unit of w, `[1 + I]`.
+        size: bounds on |V_r| and |V_u|, `[1 + I]`.
+    """
+
+    of_values: np.ndarray
+    of_policy: np.ndarray
+    of_maximum: np.ndarray
+    size: np.ndarray
+
+    def of_bound(
+        self, multipliers: np.ndarray, signal: int | None, thresholds: np.ndarray
+    ) -> np.ndarray:
+        """The error of D(λ) = max_π V_{z + λᵀu} - λᵀc at rows of λ; z is a signal, or 0."""
+        objective = 0.0 if signal is None else self.of_maximum[signal]
+        products = _dot(len(thresholds) + 2) * np.abs(thresholds)
+        return np.asarray(objective + multipliers @ (self.of_maximum[1:] + products))
+
+    def of_mixture(self, num_columns: int) -> np.ndarray:
+        """The error of the computed (V_r, V_u) of a mixture of that many policies."""
+        return self.of_values + _dot(num_columns + 3) * self.size
+
+
+def _dot(num_terms: int) -> float:
+    return _MARGIN * num_terms * _ROUNDOFF
+
+
+def rounding_of(cmdp: CMDP) -> Rounding:
+    """The bounds of a model."""
+    probabilities = cmdp.transitions
+    if isinstance(probabilities, Successors):
+        probabilities = probabilities.probabilities
+    num_successors = int(np.count_nonzero(probabilities, axis=-1).max())
+    most = float(probabilities.sum(axis=-1).max())
+    growth = max(1.0, most * (1 + _dot(probabilities.shape[-1]))) ** cmdp.horizon
+    largest = np.empty((1 + cmdp.num_constraints, cmdp.horizon))
+    largest[0] = _per_step(cmdp.rewards)  # one number where rewards are the same at every step
+    largest[1:] = _per_step(cmdp.constraint_rewards)
+    ahead = growth * np.cumsum(largest[:, ::-1], axis=1)  # T, the last step first
+    every, size = ahead.sum(axis=1), ahead[:, -1]
+    num_pairs = cmdp.num_states * cmdp.num_actions
+    num_signals, num_initial = len(largest), int(np.count_nonzero(cmdp.initial))
+    return Rounding(
+        of_values=_dot(num_successors + 2) * every + _dot(num_initial + 1) * size,
+        of_policy=_dot(num_pairs + 4) * every + _dot(2 * cmdp.horizon + num_pairs) * size,
+        of_maximum=_dot(3 * num_successors + 5 * num_signals + 6) * every
+        + _dot(num_initial + 2 * num_signals + 1) * size,
+        size=size,
+    )
+
+
+def _per_step(signals: np.ndarray) -> np.ndarray:
+    """The largest absolute entry of each step."""
+    return np.abs(signals).max(axis=(-2, -1))
+
+
+def sharper_bound(
+    cmdp: CMDP,
+    rounding: Rounding,
+    multipliers: np.ndarray,
+    signal: int | None,
+    thresholds: np.ndarray,
+) -> tuple[float, float] | None:
+    """D(λ) in extended precision and its error; None for a large model, or without extension."""
+    stored = jax.tree.leaves(cmdp.transitions)[-1]
+    if _FINER == 1.0 or stored[0].size * cmdp.horizon > _MOST_WORK:
+        return None
+    weights = np.insert(multipliers, 0, 0.0).astype(np.longdouble)
+    if signal is not None:
+        weights[signal] += 1.0
+    bound = cmdp.initial @ _maxima(cmdp, weights)
+    bound -= multipliers.astype(np.longdouble) @ thresholds
+    error = _FINER * rounding.of_bound(multipliers, signal, thresholds)
+    rounded = float(bound)
+    return rounded, float(error) + _dot(1) * abs(rounded)
+
+
+def _maxima(cmdp: CMDP, weights: np.ndarray) -> np.ndarray:
+    """max_π V_{wᵀz} from each state, by backward induction in the precision of w."""
+    stepper, num_pairs = Stepper(cmdp), cmdp.num_states * cmdp.num_actions
+    states, actions = np.divmod(np.arange(num_pairs), cmdp.num_actions)
+    values = np.zeros((cmdp.num_states, 1), weights.dtype)
+    for step in reversed(range(cmdp.horizon)):
+        q_values = stepper.expected(step, states, actions, values)[:, 0]
+        q_values += stepper.signals(step, states, actions) @ weights
+        values = q_values.reshape(cmdp.num_states, -1).max(axis=1, keepdims=True)
+    return values[:, 0]
+
+
+class Certificate(NamedTuple):
+    """The numbers of an optimum, in the user's units.
+
+    Attributes:
+        value: V_r of what is returned, as computed.
+        constraint_values: V_u of it, `[I]`.
+        multipliers: the λ of the dual bound, `[I]`.
+        gap: the dual bound minus the value, and the rounding errors of both.
+    """
+
+    value: float
+    constraint_values: np.ndarray
+    multipliers: np.ndarray
+    gap: float
+
+
+def certify(
+    scaled: Scaled, values: np.ndarray, error: float, bound: float, multipliers: np.ndarray
+) -> Certificate:
+    """From scaled values, the error of the first of them, and a bound that holds."""
+    gap = max(bound - values[0], 0.0) + error
+    return Certificate(
+        value=scaled.number(values[0]),
+        constraint_values=scaled.to_user(values)[1:],
+        multipliers=scaled.user_multipliers(multipliers),
+        gap=scaled.number(gap),
+    )

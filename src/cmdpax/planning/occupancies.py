@@ -1,0 +1,96 @@
+"""The occupancy program as a method: HiGHS proposes, the certificate decides.
+
+HiGHS works to absolute tolerances in double precision. On long horizons and without slack its
+optimum may miss a threshold, be off in the seventh digit, or not be found at all. So its occupancy
+is turned into a policy, which is evaluated, and its multipliers into a dual bound. If both agree,
+the program is solved; otherwise column generation takes over, and a warning tells the reason.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from cmdpax.evaluation import evaluate_policy
+from cmdpax.planning import linear_program
+from cmdpax.planning.certificate import rounding_of, sharper_bound
+from cmdpax.planning.dynamic_program import greedy_values
+from cmdpax.planning.feasibility import TOLERANCE, SlaterGap
+from cmdpax.planning.recovery import markov_policy
+from cmdpax.planning.scaling import Scaled
+
+_CONVINCING = 1e-8  # the gap, per unit of scale, at which the program is solved
+
+
+class Proposal(NamedTuple):
+    """An occupancy with its exact values and its bound, in scaled units."""
+
+    occupancy: np.ndarray
+    signal_values: np.ndarray  # (V_r, V_u)
+    multipliers: np.ndarray
+    bound: float
+    error: float  # how far rounding may have lowered the bound
+    value_error: float  # the same of the value
+
+
+def solve_occupancies(scaled: Scaled) -> Proposal | str:
+    """The certified optimum of the occupancy program, or why there is none."""
+    found = linear_program.maximise_reward(scaled.cmdp)
+    if isinstance(found, str):
+        return found
+    proposal = _examine(scaled, found, signal=0)
+    missed = scaled.cmdp.thresholds - proposal.signal_values[1:]
+    worst = float((missed / scaled.magnitudes[1:]).max(initial=0.0))
+    if worst > TOLERANCE:
+        return f"the occupancy that HiGHS returned misses a threshold by {worst:.2g} of its scale"
+    gap = proposal.bound - proposal.signal_values[0]
+    if not gap <= _CONVINCING * scaled.magnitudes[0]:
+        gap = scaled.number(gap)
+        return f"the optimum that HiGHS returned is certified to a gap of {gap:.2g} only"
+    return proposal
+
+
+def slater_gap_by_occupancies(scaled: Scaled, thresholds: np.ndarray) -> SlaterGap | str:
+    """Ξ in the user's units by the program max t, or why it cannot be trusted."""
+    smallest = int(scaled.exponents[1:].min())
+    units = np.ldexp(1.0, smallest - scaled.exponents[1:])
+    wanted = scaled.thresholds(thresholds)
+    found = linear_program.maximise_slack(scaled.cmdp.replace(thresholds=wanted), units)
+    if isinstance(found, str):
+        return found
+    total = units @ found.multipliers
+    if not total > 0:
+        return "HiGHS returned no multipliers"
+    found = found._replace(multipliers=found.multipliers / total)
+    proposal = _examine(scaled._replace(cmdp=scaled.cmdp.replace(thresholds=wanted)), found, None)
+    slack = float(((proposal.signal_values[1:] - wanted) / units).min())
+    gap = proposal.bound - slack
+    if not gap <= _CONVINCING:
+        gap = float(np.ldexp(gap, smallest))
+        return f"the Slater gap that HiGHS returned is certified to {gap:.2g} only"
+    limiting = int(np.argmax(found.multipliers * units))
+    return SlaterGap(float(np.ldexp(slack, smallest)) + 0.0, limiting)
+
+
+def _examine(
+    scaled: Scaled, found: linear_program.OccupancyOptimum, signal: int | None
+) -> Proposal:
+    """Values of the policy of an occupancy, and the bound of its multipliers."""
+    cmdp, multipliers = scaled.cmdp, found.multipliers
+    policy = markov_policy(cmdp, found.occupancy, multipliers)
+    values, occupancy = evaluate_policy(cmdp, jnp.asarray(policy))
+    weights = np.insert(multipliers, 0, 0.0 if signal is None else 1.0)
+    rounding = rounding_of(cmdp)
+    bound = weights @ greedy_values(cmdp, weights[None])[0] - multipliers @ cmdp.thresholds
+    error = float(rounding.of_bound(multipliers, signal, cmdp.thresholds))
+    sharper = sharper_bound(cmdp, rounding, multipliers, signal, cmdp.thresholds)
+    if sharper is not None:
+        bound, error = sharper
+    return Proposal(
+        occupancy=np.array(occupancy),
+        signal_values=np.array(values),
+        multipliers=multipliers,
+        bound=float(bound),
+        error=error,
+        value_error=float(rounding.of_policy[0]),
+    )

@@ -1,0 +1,73 @@
+"""The objective and each constraint in units of its own.
+
+Models mix units: euros, seconds and probabilities, between 1e-8 and 1e8. Planning works on signals
+that are divided by powers of two, so that the largest entry of each lies in [1/2, 1). Such a
+division is exact: the scaled model has the same policies, the same optimum and the same
+certificates, and every tolerance is relative to the signal that it belongs to.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from cmdpax.model import CMDP
+
+
+class Scaled(NamedTuple):
+    """A model whose signals have magnitudes in [1/2, 1).
+
+    Attributes:
+        cmdp: the scaled model.
+        exponents: signal j of the user is 2^exponents[j] times the scaled one, `[1 + I]`.
+        magnitudes: the largest entry of each scaled signal, `[1 + I]`; 1 for a signal that is 0.
+    """
+
+    cmdp: CMDP
+    exponents: np.ndarray
+    magnitudes: np.ndarray
+
+    def thresholds(self, thresholds: np.ndarray) -> np.ndarray:
+        """Thresholds in the scaled units, exactly (up to 1e300)."""
+        with np.errstate(over="ignore", under="ignore"):
+            return np.clip(np.ldexp(thresholds, -self.exponents[1:]), -1e300, 1e300)
+
+    def clipped(self, thresholds: np.ndarray) -> np.ndarray:
+        """The same, between what every policy meets and what none does.
+
+        Values lie between -H and H, up to rows that do not quite sum to 1.
+        """
+        limit = self.cmdp.horizon + 1.0
+        return np.clip(self.thresholds(thresholds), -limit, limit)
+
+    def to_user(self, values: np.ndarray) -> np.ndarray:
+        """(V_r, V_u), `[…, 1 + I]`, in the user's units."""
+        with np.errstate(over="ignore", under="ignore"):
+            return np.ldexp(values, self.exponents)
+
+    def number(self, value: float, signal: int = 0) -> float:
+        """One value of a signal in the user's units."""
+        with np.errstate(over="ignore", under="ignore"):
+            return float(np.ldexp(value, self.exponents[signal]))
+
+    def user_multipliers(self, multipliers: np.ndarray, signal: int = 0) -> np.ndarray:
+        """λ as units of the maximised signal per unit of each constraint."""
+        with np.errstate(over="ignore", under="ignore"):
+            return np.ldexp(multipliers, self.exponents[signal] - self.exponents[1:])
+
+
+def scale(cmdp: CMDP) -> Scaled:
+    """Divide each signal by the power of two above its largest entry."""
+    of_constraints = np.abs(cmdp.constraint_rewards).max(axis=(1, 2, 3), initial=0.0)
+    largest = np.concatenate([[np.abs(cmdp.rewards).max()], of_constraints])
+    magnitudes, exponents = np.frexp(np.where(largest > 0, largest, 0.5))
+    exponents = exponents.astype(np.int64)
+    scaled = Scaled(cmdp, exponents, np.where(largest > 0, magnitudes, 1.0))
+    if not exponents.any():
+        return scaled._replace(cmdp=cmdp.replace(thresholds=scaled.clipped(cmdp.thresholds)))
+    return scaled._replace(
+        cmdp=cmdp.replace(
+            rewards=np.ldexp(cmdp.rewards, -exponents[0]),
+            constraint_rewards=np.ldexp(cmdp.constraint_rewards, -exponents[1:, None, None, None]),
+            thresholds=scaled.clipped(cmdp.thresholds),
+        )
+    )

@@ -1,0 +1,125 @@
+"""Primal simplex for linear programs with a handful of rows, in extended precision.
+
+It maximises gainsᵀx subject to `columns` x = `right` and x ≥ 0 (one variable may be free), from a
+basis that is feasible. Planning has few rows, one per constraint and one more, but demands much of
+them: policies whose values differ by rounding alone, and constraints without slack, make bases
+that are singular in double precision. Solvers made for a million rows give up there. A few rows
+can afford NumPy's `longdouble` (64 bits of mantissa on x86-64) and an inverse that is written out.
+
+Every basis on the way is feasible, so stopping anywhere leaves a solution.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+Extended = np.longdouble
+_EPSILON = float(np.finfo(Extended).eps)
+_PIVOT = 1e-13  # entries of a direction that are rounding, relative to its largest
+_MOST_PIVOTS = 2_000
+_PATIENCE = 20  # pivots without gain after which Bland's rule forbids cycles
+_REFRESH = 40  # pivots after which the inverse is made anew
+
+
+class Vertex(NamedTuple):
+    """A basis, the values of its variables, and the duals of the rows."""
+
+    basis: np.ndarray
+    point: np.ndarray
+    duals: np.ndarray
+
+
+def invert(matrix: np.ndarray) -> np.ndarray | None:
+    """The inverse, by Gauss and Jordan with row exchanges; None if the matrix is singular."""
+    size = len(matrix)
+    table = np.concatenate([matrix.astype(Extended), np.eye(size, dtype=Extended)], axis=1)
+    for column in range(size):
+        row = column + int(np.abs(table[column:, column]).argmax())
+        pivot = table[row, column]
+        if abs(pivot) <= _EPSILON:
+            return None
+        table[[column, row]] = table[[row, column]]
+        table[column] /= pivot
+        factors = table[:, column].copy()
+        factors[column] = 0.0
+        table -= factors[:, None] * table[column]
+    return table[:, size:]
+
+
+def maximise(
+    columns: np.ndarray,
+    right: np.ndarray,
+    gains: np.ndarray,
+    basis: np.ndarray,
+    free: int | None = None,
+    noise: float = 0.0,
+) -> Vertex | None:
+    """Go from the basis to the best vertex; None if the basis is singular.
+
+    Args:
+        columns: `[m, n]`, extended precision.
+        right: `[m]`.
+        gains: `[n]`.
+        basis: m variables with `columns[:, basis]` x = `right` for some x ≥ 0.
+        free: a variable of the basis that may be negative; it stays in the basis.
+        noise: the errors of gains and columns; improvements below them are none.
+    """
+    basis = basis.copy()
+    inverse = invert(columns[:, basis])
+    idle = 0
+    for pivots in range(1, _MOST_PIVOTS):
+        if inverse is None:
+            return None
+        duals = gains[basis] @ inverse
+        reduced = (gains - duals @ columns).astype(float)
+        reduced[basis] = 0.0
+        size = 1.0 + float(np.abs(duals[1:]).sum())
+        entering = _entering(reduced, (noise + 64 * _EPSILON) * size, idle > _PATIENCE)
+        if entering is None:
+            break
+        direction = inverse @ columns[:, entering]
+        point = inverse @ right
+        leaving = _leaving(point, direction, basis, free, idle > _PATIENCE)
+        if leaving is None:
+            break
+        step = max(float(point[leaving]), 0.0) / float(direction[leaving])
+        idle = idle + 1 if step * reduced[entering] <= noise else 0
+        basis[leaving] = entering
+        refresh = pivots % _REFRESH == 0
+        inverse = invert(columns[:, basis]) if refresh else _exchange(inverse, direction, leaving)
+    if inverse is None:
+        return None
+    point = inverse @ right
+    point = point + inverse @ (right - columns[:, basis] @ point)  # one refinement
+    return Vertex(basis, point, gains[basis] @ inverse)
+
+
+def _entering(reduced: np.ndarray, tolerance: float, lowest: bool) -> int | None:
+    """The variable that gains most per unit, or the lowest one that gains (Bland)."""
+    improving = reduced > tolerance
+    if not improving.any():
+        return None
+    return int(improving.argmax() if lowest else reduced.argmax())
+
+
+def _leaving(
+    point: np.ndarray, direction: np.ndarray, basis: np.ndarray, free: int | None, lowest: bool
+) -> int | None:
+    """The row whose variable first becomes 0; of several, that with the largest pivot."""
+    shrinking = direction > _PIVOT * np.abs(direction).max()
+    if free is not None:
+        shrinking &= basis != free
+    rows = np.flatnonzero(shrinking)
+    if not rows.size:
+        return None
+    lengths = np.maximum(point[rows], 0.0) / direction[rows]
+    first = rows[lengths <= lengths.min() * (1 + 1e-12)]
+    return int(first[basis[first].argmin()] if lowest else first[direction[first].argmax()])
+
+
+def _exchange(inverse: np.ndarray, direction: np.ndarray, leaving: int) -> np.ndarray:
+    """The inverse of the basis in which the entering column stands in row `leaving`."""
+    row = inverse[leaving] / direction[leaving]
+    updated = inverse - direction[:, None] * row
+    updated[leaving] = row
+    return updated

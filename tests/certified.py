@@ -1,0 +1,71 @@
+"""Certificates on random degenerate models: `python tests/certified.py --count 5000 --seed 1`.
+
+Both methods agree to 1e-7 of scale, they agree about feasibility, and each certificate holds in
+exact arithmetic. The seeds from `--seed` on are tried; the first flaws end with exit code 1.
+"""
+
+import argparse
+import sys
+import time
+import warnings
+
+import cmdpax
+import exact
+from degenerate import degenerate
+
+METHODS = ("column-generation", "occupancy-lp")
+AGREEMENT = 1e-7
+
+
+def flaws_on(cmdp: cmdpax.CMDP, feasible: bool | None = None) -> list[str]:
+    """What is wrong with the solutions of a model; `feasible` is what is known of it."""
+    flaws, values = [], {}
+    for method in METHODS:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", cmdpax.CmdpaxWarning)  # HiGHS may need help
+            try:
+                solution = cmdpax.solve(cmdp, method)
+            except cmdpax.InfeasibleError as error:
+                values[method] = None
+                if not error.slater_gap < 0:
+                    flaws.append(f"{method}: infeasible by {error.slater_gap}")
+                continue
+            values[method] = solution.value
+            flaws += [f"{method}: {flaw}" for flaw in exact.flaws_of(cmdp, solution)]
+    one, other = values.values()
+    if (one is None) != (other is None):
+        flaws.append(f"only one method finds it feasible: {values}")
+    elif feasible is not None and (one is not None) != feasible:
+        flaws.append(f"feasible is {feasible}, the methods say {values}")
+    elif one is not None and abs(one - other) > AGREEMENT * exact.scales_of(cmdp)[0]:
+        flaws.append(f"the methods differ: {values}")
+    return flaws
+
+
+def flaws_of_seed(seed: int) -> list[str]:
+    """What is wrong with the solutions of the degenerate model of a seed."""
+    found = degenerate(seed)
+    return [f"seed {seed}: {flaw}" for flaw in flaws_on(found.cmdp, found.feasible)]
+
+
+def main() -> int:
+    """Try many seeds."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=5_000, help="how many models")
+    parser.add_argument("--seed", type=int, default=0, help="the first seed")
+    arguments = parser.parse_args()
+    start, num_flawed = time.monotonic(), 0
+    for seed in range(arguments.seed, arguments.seed + arguments.count):
+        flaws = flaws_of_seed(seed)
+        num_flawed += bool(flaws)
+        for flaw in flaws:
+            print(flaw, flush=True)
+    seconds = time.monotonic() - start
+    print(
+        f"{arguments.count} models from seed {arguments.seed}: {num_flawed} flawed, {seconds:.0f} s"
+    )
+    return 1 if num_flawed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -13,14 +13,12 @@ from hypothesis import strategies as st
 import cmdpax
 import exact
 import strategies
-from certified import METHODS, flaws_on
+from certified import HARD, METHODS, flaws_on
 from checks import one_step
 from cmdpax.planning.certificate import rounding_of, sharper_bound
 from cmdpax.planning.dynamic_program import greedy_values
 from cmdpax.planning.scaling import scale
 from lanes import quick_or_whole
-
-HARD = sorted((pathlib.Path(__file__).parents[1] / "hard").glob("*.npz"))
 
 
 def hard_models(every: int = 1) -> pytest.MarkDecorator:
@@ -38,7 +36,9 @@ may_fall_back = pytest.mark.filterwarnings("ignore::cmdpax.CmdpaxWarning")
 @hard_models()
 def test_hard_models_are_solved_to_certificates_that_hold(path: pathlib.Path) -> None:
     assert len(HARD) == 105
-    assert flaws_on(cmdpax.load(path)) == []
+    # HiGHS takes its time with long horizons: `make certify` asks it about all of them.
+    methods = METHODS if HARD.index(path) % 3 == 0 else METHODS[:1]
+    assert flaws_on(cmdpax.load(path), methods=methods) == []
 
 
 @hard_models(every=7)

@@ -8,7 +8,7 @@
     ├── MissingPackageError  a package that only some functions need is not installed
     ├── OrderError           calls that an agent expects in another order
     ├── ClusterError         there is no cluster, or not any more
-    ├── SolverError          a linear program of planning could not be solved
+    ├── SolverError          planning cannot tell whether a model is feasible
     ├── SweepError           some runs of a sweep failed
     └── InfeasibleError      no policy meets the constraints
 
@@ -63,15 +63,8 @@ class ClusterError(CmdpaxError, ConnectionError):
     """There is no cluster, or not any more."""
 
 
-class SolverError(CmdpaxError, RuntimeError):
-    """A linear program of planning could not be solved."""
-
-    def __init__(self, program: str) -> None:
-        """Compose the sentence from the program's name."""
-        super().__init__(
-            f"HiGHS could not solve {program}; bring rewards and thresholds to similar sizes, or "
-            "plan with the other method."
-        )
+class SolverError(CmdpaxError):
+    """Planning cannot tell whether a model is feasible."""
 
 
 class SweepError(CmdpaxError, RuntimeError):

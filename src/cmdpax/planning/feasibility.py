@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cmdpax.errors import CmdpaxError, InfeasibleError
+from cmdpax.errors import InfeasibleError, SolverError
 from cmdpax.planning.column_generation import Generator, Outcome
 
 TOLERANCE = 1e-9
@@ -46,6 +46,7 @@ def maximise(
 
     Raises:
         InfeasibleError: no policy meets the thresholds.
+        SolverError: the search stalled before that was decided.
     """
     relaxation = _require_feasible(generator, thresholds)
     tolerance = tolerance * generator.scaled.magnitudes[signal]
@@ -66,7 +67,7 @@ def _require_feasible(generator: Generator, thresholds: np.ndarray) -> float:
         return float(min(goal - slack.master.value, TOLERANCE))
     if slack.bound <= -TOLERANCE or slack.gap <= TOLERANCE:
         raise InfeasibleError(*slater_gap_of(generator, thresholds))
-    raise CmdpaxError(
+    raise SolverError(
         f"cannot tell whether the CMDP is feasible: relative to the scales of the constraints its "
         f"largest slack is between {slack.master.value:.3g} and {slack.bound:.3g}, and column "
         "generation makes no more progress; relax the thresholds a little."
@@ -76,9 +77,7 @@ def _require_feasible(generator: Generator, thresholds: np.ndarray) -> float:
 def slater_gap_of(generator: Generator, thresholds: np.ndarray) -> SlaterGap:
     """Ξ in the user's units."""
     scaled = generator.scaled
-    # t counts in the smallest of the units: row i has V_{u_i} - c_i ≥ e_i t with e_i ≤ 1.
-    smallest = int(scaled.exponents[1:].min())
-    units = np.ldexp(1.0, smallest - scaled.exponents[1:])
+    smallest, units = scaled.smallest_units()
     found = generator.maximise_slack(
         scaled.thresholds(thresholds), units, _SLACK_TOLERANCE, goal=np.inf
     )

@@ -52,8 +52,7 @@ def solve_occupancies(scaled: Scaled) -> Proposal | str:
 
 def slater_gap_by_occupancies(scaled: Scaled, thresholds: np.ndarray) -> SlaterGap | str:
     """Ξ in the user's units by the program max t, or why it cannot be trusted."""
-    smallest = int(scaled.exponents[1:].min())
-    units = np.ldexp(1.0, smallest - scaled.exponents[1:])
+    smallest, units = scaled.smallest_units()
     wanted = scaled.thresholds(thresholds)
     found = linear_program.maximise_slack(scaled.cmdp.replace(thresholds=wanted), units)
     if isinstance(found, str):

@@ -49,6 +49,14 @@ class Scaled(NamedTuple):
         with np.errstate(over="ignore", under="ignore"):
             return float(np.ldexp(value, self.exponents[signal]))
 
+    def smallest_units(self) -> tuple[int, np.ndarray]:
+        """The exponent of the smallest unit, and that unit as a part e_i of every constraint's.
+
+        A slack t in it is e_i t in scaled units. (Beyond 2^-1000 nothing would be left of it.)
+        """
+        smallest = int(self.exponents[1:].min())
+        return smallest, np.ldexp(1.0, np.maximum(smallest - self.exponents[1:], -1000))
+
     def user_multipliers(self, multipliers: np.ndarray, signal: int = 0) -> np.ndarray:
         """λ as units of the maximised signal per unit of each constraint."""
         with np.errstate(over="ignore", under="ignore"):

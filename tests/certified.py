@@ -14,10 +14,11 @@ import warnings
 
 import cmdpax
 import exact
-from degenerate import degenerate
+from degenerate import Degenerate, degenerate
 
 METHODS = ("column-generation", "occupancy-lp")
 AGREEMENT = 1e-7
+"""Of scale: how far values of the two methods, and a certificate's bound, may be apart."""
 HARD = sorted((pathlib.Path(__file__).parent / "hard").glob("*.npz"))
 """105 models on which planning raised, disagreed with itself or certified a wrong value."""
 
@@ -37,8 +38,12 @@ def flaws_on(
                 if not error.slater_gap < 0:
                     flaws.append(f"{method}: infeasible by {error.slater_gap}")
                 continue
+            except Exception as error:
+                return [f"{method} raised {type(error).__name__}: {error}"]
             values[method] = solution.value
             flaws += [f"{method}: {flaw}" for flaw in exact.flaws_of(cmdp, solution)]
+            if solution.gap > AGREEMENT * exact.scales_of(cmdp)[0]:
+                flaws.append(f"{method}: a gap of {solution.gap}")
     one, other = values[methods[0]], values[methods[-1]]
     if (one is None) != (other is None):
         flaws.append(f"only one method finds it feasible: {values}")
@@ -49,10 +54,28 @@ def flaws_on(
     return flaws
 
 
+def flaws_of_gap(model: Degenerate) -> list[str]:
+    """What is wrong with the Slater gap, of which both ends are known."""
+    cmdp = model.cmdp
+    scales = exact.scales_of(cmdp)[1:]
+    rounding = 1e-12 * cmdp.horizon * scales.max()  # units may be 1e16 apart
+    gap = cmdpax.slater_gap(cmdp).gap
+    if gap < model.least_gap - rounding:
+        return [f"the Slater gap is {gap}, and some policy has {model.least_gap}"]
+    if model.most_slack is None:
+        return []
+    # Some constraint has no more than that of its own scale, whichever it is.
+    most = max(model.most_slack * scales)
+    if gap > most + rounding:
+        return [f"the Slater gap is {gap}, and no policy has more than {most}"]
+    return []
+
+
 def flaws_of_seed(seed: int) -> list[str]:
     """What is wrong with the solutions of the degenerate model of a seed."""
     found = degenerate(seed)
-    return [f"seed {seed}: {flaw}" for flaw in flaws_on(found.cmdp, found.feasible)]
+    flaws = flaws_on(found.cmdp, found.feasible) + flaws_of_gap(found)
+    return [f"seed {seed}: {flaw}" for flaw in flaws]
 
 
 def main() -> int:

@@ -41,10 +41,18 @@ class Degenerate(NamedTuple):
     """A model, and whether some policy meets its thresholds up to 1e-9 of scale.
 
     Where a constraint is switched off, nobody knows about the others (None).
+
+    Attributes:
+        cmdp: the model.
+        feasible: whether some policy meets its thresholds up to 1e-9 of scale.
+        least_gap: the smallest slack that some policy has, in the user's units.
+        most_slack: what no policy exceeds in all constraints, relative to their scales.
     """
 
     cmdp: cmdpax.CMDP
     feasible: bool | None
+    least_gap: float
+    most_slack: float | None
 
 
 def degenerate(seed: int) -> Degenerate:
@@ -58,9 +66,11 @@ def degenerate(seed: int) -> Degenerate:
     thresholds, offset = _thresholds(draw, transitions, signals, initial, horizon)
     units = _units(draw, signals)
     feasible: bool | None = offset < 1e-10
+    least_gap = float((-offset * _scales(signals)[1:] * units[1:]).min())
+    most_slack: float | None = -offset
     if draw.random() < 0.3:
         thresholds[draw.integers(num_constraints)] = -1e7
-        feasible = feasible or None
+        feasible, most_slack = feasible or None, None
     cmdp = cmdpax.CMDP(
         transitions=_as_lists(transitions) if seed % len(SHAPES) % 3 == 2 else transitions,
         rewards=units[0] * signals[0],
@@ -69,7 +79,12 @@ def degenerate(seed: int) -> Degenerate:
         initial=initial,
         horizon=horizon,
     )
-    return Degenerate(cmdp, feasible)
+    return Degenerate(cmdp, feasible, least_gap, most_slack)
+
+
+def _scales(signals: np.ndarray) -> np.ndarray:
+    largest = np.abs(signals).max(axis=(1, 2, 3))
+    return np.where(largest > 0, largest, 1.0)
 
 
 def _units(draw: np.random.Generator, signals: np.ndarray) -> np.ndarray:
@@ -144,8 +159,7 @@ def _thresholds(
 
     No policy exceeds all of them, so the largest slack is minus the offset, exactly.
     """
-    scales = np.abs(signals).max(axis=(1, 2, 3))
-    scales = np.where(scales > 0, scales, 1.0)
+    scales = _scales(signals)
     weights = np.insert(draw.dirichlet(np.ones(len(signals) - 1)), 0, 0.0) + 0.0
     weights[1:] = np.maximum(weights[1:], 1e-3) / scales[1:]
     values = np.zeros((len(initial), len(signals)))

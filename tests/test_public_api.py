@@ -147,7 +147,7 @@ import jax, jaxtyping, numpy
 before = set(sys.modules)
 import cmdpax
 new = {name.partition(".")[0] for name in set(sys.modules) - before}
-heavy = {"scipy", "highspy", "typer", "rich", "click", "pandas", "matplotlib"}
+heavy = {"scipy", "typer", "rich", "click", "pandas", "matplotlib"}
 print(*sorted(new & (heavy | {"polars", "pydantic", "pydantic_core"})))
 """
     assert run_python(script, tmp_path) == ""

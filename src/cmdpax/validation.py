@@ -20,8 +20,9 @@ ROW_SUM_TOLERANCE = 1e-8
 MOST_STEPS = 10_000_000
 """A model that is the same at every step can say any horizon; planning goes through every step."""
 
-LARGEST_VALUE = 1e300
-"""Sums of rewards beyond this cannot be computed in double precision without care for overflow."""
+LARGEST_VALUE, SMALLEST_SCALE = 1e140, 1e-140
+"""Sums of rewards may not exceed the first, and the largest reward, if it is not 0, must exceed the
+second: beyond, multipliers and products of them would overflow or vanish."""
 
 _CHECKED: "weakref.WeakSet[CMDP]" = weakref.WeakSet()  # models are immutable
 
@@ -61,8 +62,8 @@ def validate(cmdp: CMDP) -> CMDP:
     for name in ("rewards", "constraint_rewards", "thresholds", "initial"):
         _check_finite(name, getattr(cmdp, name))
     for name in ("rewards", "constraint_rewards"):
-        _check_magnitude(name, getattr(cmdp, name), cmdp.horizon)
-    _check_magnitude("thresholds", cmdp.thresholds, 1)
+        _check_magnitudes(name, getattr(cmdp, name), cmdp.horizon)
+    _check_magnitudes("thresholds", cmdp.thresholds, 1)
     _check_distributions("initial", cmdp.initial)
     _CHECKED.add(cmdp)
     return cmdp
@@ -130,15 +131,22 @@ def _check_room(cmdp: CMDP) -> None:
     )
 
 
-def _check_magnitude(name: str, array: np.ndarray, horizon: int) -> None:
-    """Values, the sums of a horizon, must stay finite."""
-    too_large = np.abs(array) > LARGEST_VALUE / horizon
+def _check_magnitudes(name: str, array: np.ndarray, horizon: int) -> None:
+    """Values, the sums of a horizon, must be neither too large nor too small to compute with."""
+    sizes = np.abs(array)
+    too_large = sizes > LARGEST_VALUE / horizon
     if too_large.any():
         index = _first(too_large)
         over = f", which over {horizon} steps" if horizon > 1 else ", which"
         raise ModelError(
             f"{name}{index} is {array[tuple(index)]:.3g}{over} exceeds {LARGEST_VALUE:.0e}; "
             "choose a larger unit."
+        )
+    largest = sizes.max(axis=(-3, -2, -1)) if array.ndim > 2 else np.ones(1)
+    if ((largest > 0) & (largest < SMALLEST_SCALE)).any():
+        raise ModelError(
+            f"{name} has no entry above {largest[largest > 0].min():.3g}, which is below "
+            f"{SMALLEST_SCALE:.0e}; choose a smaller unit."
         )
 
 

@@ -33,9 +33,12 @@ may_fall_back = pytest.mark.filterwarnings("ignore::cmdpax.CmdpaxWarning")
 # ------------------------------------------------------------------------------- every hard model
 
 
+def test_there_are_hard_models() -> None:
+    assert len(HARD) == 105
+
+
 @hard_models()
 def test_hard_models_are_solved_to_certificates_that_hold(path: pathlib.Path) -> None:
-    assert len(HARD) == 105
     # HiGHS takes its time with long horizons: `make certify` asks it about all of them.
     methods = METHODS if HARD.index(path) % 3 == 0 else METHODS[:1]
     assert flaws_on(cmdpax.load(path), methods=methods) == []
@@ -87,7 +90,7 @@ def test_thresholds_at_the_largest_feasible(name: str) -> None:
 
 @may_fall_back
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("threshold", [-1e7, -1e20, -1e299])
+@pytest.mark.parametrize("threshold", [-1e7, -1e20, -1e139])
 def test_a_constraint_that_is_switched_off(threshold: float, method: str) -> None:
     cmdp = cmdpax.environments.make("random")
     free = cmdpax.solve(cmdp.replace(constraint_rewards=np.zeros((0, 5, 5, 5)), thresholds=[]))
@@ -98,7 +101,7 @@ def test_a_constraint_that_is_switched_off(threshold: float, method: str) -> Non
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("threshold", [1e20, 1e299])
+@pytest.mark.parametrize("threshold", [1e20, 1e139])
 def test_a_threshold_out_of_reach_is_infeasible(threshold: float, method: str) -> None:
     cmdp = cmdpax.environments.make("random").replace(thresholds=[threshold])
     with pytest.raises(cmdpax.InfeasibleError) as raised:
@@ -107,14 +110,17 @@ def test_a_threshold_out_of_reach_is_infeasible(threshold: float, method: str) -
 
 
 @pytest.mark.parametrize(
-    ("name", "factor"), [("rewards", 1e308), ("constraint_rewards", 1e302), ("thresholds", 1e301)]
+    ("name", "factor"), [("rewards", 1e308), ("constraint_rewards", 1e142), ("thresholds", 1e141)]
 )
 def test_what_cannot_be_computed_is_refused(name: str, factor: float) -> None:
     cmdp = cmdpax.environments.make("random")
     large = cmdp.replace(**{name: factor * np.maximum(getattr(cmdp, name), 0.5)})
-    sentence = rf"^{name}\[.*\] is .*e\+30\d.* exceeds 1e\+300; choose a larger unit\.$"
+    sentence = rf"^{name}\[.*\] is .*e\+\d\d\d.* exceeds 1e\+140; choose a larger unit\.$"
     with pytest.raises(cmdpax.ModelError, match=sentence):
         cmdpax.solve(large)
+    tiny = cmdp.replace(rewards=1e-150 * cmdp.rewards)
+    with pytest.raises(cmdpax.ModelError, match=r"below 1e-140; choose a smaller unit\.$"):
+        cmdpax.solve(tiny)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -128,7 +134,7 @@ def test_large_units_hide_no_infeasibility(method: str) -> None:
 
 @may_fall_back
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("units", [(1e-8, 1.0, 1e8), (1e150, 1e-150, 1.0)])
+@pytest.mark.parametrize("units", [(1e-8, 1.0, 1e8), (1e130, 1e-130, 1.0)])
 def test_units_change_nothing_but_the_units(units: tuple[float, ...], method: str) -> None:
     cmdp = cmdpax.environments.make("random", num_constraints=2, seed=1)
     plain = cmdpax.solve(cmdp, method)
@@ -163,9 +169,11 @@ def test_errors_of_computed_bounds_are_bounded(cmdp: cmdpax.CMDP, data: st.DataO
     error = float(rounding.of_bound(multipliers, 0, scaled.thresholds))
     true = exact.dual_value(model, multipliers, scaled.thresholds)
     assert abs(true - exact.fixed(computed)) <= exact.fixed(error)
-    finer, smaller = sharper_bound(scaled, rounding, multipliers, 0, scaled.thresholds)
-    assert smaller < error
-    assert abs(true - exact.fixed(finer)) <= exact.fixed(smaller)
+    sharper = sharper_bound(scaled, rounding, multipliers, 0, scaled.thresholds)
+    if sharper is not None:  # some machines have no extended precision
+        finer, smaller = sharper
+        assert smaller < error
+        assert abs(true - exact.fixed(finer)) <= exact.fixed(smaller)
 
 
 def test_large_models_get_no_second_look() -> None:

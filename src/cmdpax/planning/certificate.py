@@ -38,6 +38,7 @@ _ROUNDOFF = 2.0**-53
 _MARGIN = 1.01  # for products of errors, and for the rounding of the bounds themselves
 _FINER = float(np.finfo(np.longdouble).eps) / 2 / _ROUNDOFF  # 2⁻¹¹, or 1 where there is no more
 _MOST_WORK = 2_000_000  # stored transitions times steps that are worth a second look
+_MOST_STEPS = 5_000
 
 
 class Rounding(NamedTuple):
@@ -74,9 +75,8 @@ def _dot(num_terms: int) -> float:
 
 def rounding_of(cmdp: CMDP) -> Rounding:
     """The bounds of a model."""
-    probabilities = cmdp.transitions
-    if isinstance(probabilities, Successors):
-        probabilities = probabilities.probabilities
+    lists = isinstance(cmdp.transitions, Successors)
+    probabilities = cmdp.transitions.probabilities if lists else cmdp.transitions
     num_successors = int(np.count_nonzero(probabilities, axis=-1).max())
     most = float(probabilities.sum(axis=-1).max())
     growth = max(1.0, most * (1 + _dot(probabilities.shape[-1]))) ** cmdp.horizon
@@ -85,11 +85,12 @@ def rounding_of(cmdp: CMDP) -> Rounding:
     largest[1:] = _per_step(cmdp.constraint_rewards)
     ahead = growth * np.cumsum(largest[:, ::-1], axis=1)  # T, the last step first
     every, size = ahead.sum(axis=1), ahead[:, -1]
-    num_pairs = cmdp.num_states * cmdp.num_actions
+    # A list may name a state several times.
+    num_arrivals = cmdp.num_states * cmdp.num_actions * (probabilities.shape[-1] if lists else 1)
     num_signals, num_initial = len(largest), int(np.count_nonzero(cmdp.initial))
     return Rounding(
         of_values=_dot(num_successors + 2) * every + _dot(num_initial + 1) * size,
-        of_policy=_dot(num_pairs + 4) * every + _dot(2 * cmdp.horizon + num_pairs) * size,
+        of_policy=_dot(num_arrivals + 4) * every + _dot(2 * cmdp.horizon + num_arrivals) * size,
         of_maximum=_dot(3 * num_successors + 5 * num_signals + 6) * every
         + _dot(num_initial + 2 * num_signals + 1) * size,
         size=size,
@@ -110,7 +111,8 @@ def sharper_bound(
 ) -> tuple[float, float] | None:
     """D(λ) in extended precision and its error; None for a large model, or without extension."""
     stored = jax.tree.leaves(cmdp.transitions)[-1]
-    if _FINER == 1.0 or stored[0].size * cmdp.horizon > _MOST_WORK:
+    too_large = stored[0].size * cmdp.horizon > _MOST_WORK or cmdp.horizon > _MOST_STEPS
+    if _FINER == 1.0 or too_large:
         return None
     weights = np.insert(multipliers, 0, 0.0).astype(np.longdouble)
     if signal is not None:

@@ -116,13 +116,20 @@ class Generator:
         self._priced.setdefault(signal, first)
         return self._sharpen(self._generate(signal, tolerance, np.inf), signal, tolerance)
 
-    def _sharpen(self, found: Outcome, signal: int, tolerance: float) -> Outcome:
+    def sharpen_slack(self, found: Outcome) -> Outcome:
+        """The same with a bound in extended precision, where that can be had."""
+        return self._sharpen(found, None, 0.0)
+
+    def _sharpen(self, found: Outcome, signal: int | None, tolerance: float) -> Outcome:
         """The best bound in extended precision, where rounding is above the tolerance."""
-        if found.gap <= tolerance and found.error <= tolerance:
+        # Where the value errs by as much anyway, a better bound would gain nothing.
+        worth = max(tolerance, 0.0 if signal is None else 4 * self.rounding.of_values[signal])
+        if found.gap <= tolerance and found.error <= worth:
             return found
         priced = self._priced[signal]
         lowest = np.argmin(priced[:, -1] - priced[:, :-1] @ self._thresholds)
-        for point in (found.multipliers, priced[lowest, :-1], found.master.multipliers):
+        points = np.array([found.multipliers, priced[lowest, :-1], found.master.multipliers])
+        for point in np.unique(points, axis=0):
             sharper = sharper_bound(
                 self.scaled.cmdp, self.rounding, point, signal, self._thresholds
             )

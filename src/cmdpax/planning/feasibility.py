@@ -22,8 +22,9 @@ TOLERANCE = 1e-9
 """What a policy may lack of a threshold, relative to the scale of its constraint."""
 
 _SLACK_TOLERANCE = 1e-13
-_ROUNDING = 2.0**-47  # slack, per squared horizon, in which rounding does not decide
-_MOST_SLACK = 1e-10
+_ROUNDING = 2.0**-50  # of values of one step; it grows with H^1.5, since errors are of either sign
+_MOST_ROUNDING = 1e-10
+_MOST_STEPS = 100
 
 
 class SlaterGap(NamedTuple):
@@ -33,8 +34,24 @@ class SlaterGap(NamedTuple):
     constraint: int
 
 
+def negligible_slack(horizon: int) -> float:
+    """Slack, relative to scale, below which rounding would decide what is feasible."""
+    return min(_ROUNDING * horizon**1.5, _MOST_ROUNDING)
+
+
+def raise_slack(generator: Generator, thresholds: np.ndarray, goal: float) -> Outcome:
+    """The largest slack relative to the scales of the constraints, or one that meets the goal."""
+    scaled = generator.scaled
+    clipped, scales = scaled.clipped(thresholds), scaled.magnitudes[1:]
+    return generator.maximise_slack(clipped, scales, _SLACK_TOLERANCE, goal)
+
+
 def maximise(
-    generator: Generator, thresholds: np.ndarray, tolerance: float, signal: int = 0
+    generator: Generator,
+    thresholds: np.ndarray,
+    tolerance: float,
+    signal: int = 0,
+    explain: bool = True,
 ) -> Outcome:
     """The optimum at the thresholds: of V_r, or of V_{u_i} for signal 1 + i.
 
@@ -43,43 +60,63 @@ def maximise(
         thresholds: c, in the user's units.
         tolerance: the gap at which to stop, relative to the scale of the signal.
         signal: what is maximised.
+        explain: whether an `InfeasibleError` needs the Slater gap, which takes its time.
 
     Raises:
         InfeasibleError: no policy meets the thresholds.
         SolverError: the search stalled before that was decided.
     """
-    relaxation = _require_feasible(generator, thresholds)
+    relaxation = _require_feasible(generator, thresholds, explain)
     tolerance = tolerance * generator.scaled.magnitudes[signal]
     return generator.maximise_signal(tolerance, relaxation, signal)
 
 
-def _require_feasible(generator: Generator, thresholds: np.ndarray) -> float:
+def _require_feasible(generator: Generator, thresholds: np.ndarray, explain: bool) -> float:
     """By how much to relax the thresholds, relative to scale; 0 where there is slack."""
-    cmdp, scales = generator.scaled.cmdp, generator.scaled.magnitudes[1:]
-    if not cmdp.num_constraints:
+    if not len(thresholds):
         return 0.0
-    goal = min(_ROUNDING * cmdp.horizon**2, _MOST_SLACK)
-    clipped = generator.scaled.clipped(thresholds)
-    slack = generator.maximise_slack(clipped, scales, _SLACK_TOLERANCE, goal)
-    if slack.master.value >= goal:
+    goal = negligible_slack(generator.scaled.cmdp.horizon)
+    slack = raise_slack(generator, thresholds, goal)
+    largest = slack.master.value
+    if largest >= goal:
         return 0.0
-    if slack.master.value >= -TOLERANCE:
-        return float(min(goal - slack.master.value, TOLERANCE))
-    if slack.bound <= -TOLERANCE or slack.gap <= TOLERANCE:
-        raise InfeasibleError(*slater_gap_of(generator, thresholds))
+    if largest >= -TOLERANCE:
+        return float(min(goal - largest, TOLERANCE))
+    slack = generator.sharpen_slack(slack)
+    if slack.bound + slack.error < -TOLERANCE:
+        raise InfeasibleError(
+            *(slater_gap_of(generator, thresholds) if explain else SlaterGap(slack.bound, 0))
+        )
+    # With many steps, rounding alone may exceed the tolerance.
+    if slack.gap <= slack.error + goal:
+        return float(goal - largest)
     raise SolverError(
         f"cannot tell whether the CMDP is feasible: relative to the scales of the constraints its "
-        f"largest slack is between {slack.master.value:.3g} and {slack.bound:.3g}, and column "
-        "generation makes no more progress; relax the thresholds a little."
+        f"largest slack is between {largest:.3g} and {slack.bound:.3g}, and column generation "
+        "makes no more progress; relax the thresholds a little."
     )
 
 
 def slater_gap_of(generator: Generator, thresholds: np.ndarray) -> SlaterGap:
-    """Ξ in the user's units."""
-    scaled = generator.scaled
+    """Ξ in the user's units, from above: the bound of the best multipliers.
+
+    Ξ is the root t of F(t) = max_π min_i (V_{u_i}^π - c_i - e_i t) / s_i, where e_i is the user's
+    unit in the scaled units of constraint i. F is concave, decreasing and piecewise linear, so
+    Newton's method ends: each step solves one program in the scales of the constraints, which the
+    units of the user, 1e16 apart perhaps, do not disturb.
+    """
+    scaled, scales = generator.scaled, generator.scaled.magnitudes[1:]
     smallest, units = scaled.smallest_units()
-    found = generator.maximise_slack(
-        scaled.thresholds(thresholds), units, _SLACK_TOLERANCE, goal=np.inf
-    )
-    limiting = int(np.argmax(found.multipliers * units))
-    return SlaterGap(float(np.ldexp(found.master.value, smallest)) + 0.0, limiting)  # no -0.0
+    wanted = scaled.thresholds(thresholds)
+    gap = float(((scaled.values_at_most() - wanted) / units).min())  # none exceeds it
+    for _ in range(_MOST_STEPS):
+        found = generator.maximise_slack(
+            wanted + units * gap, scales, _SLACK_TOLERANCE, goal=np.inf
+        )
+        share = found.multipliers * units
+        lower = gap + min(found.bound, 0.0) / share.sum()
+        met = not lower < gap or found.bound >= -_ROUNDING * scaled.limit
+        gap = min(gap, lower)
+        if met:
+            break
+    return SlaterGap(float(np.ldexp(gap, smallest)) + 0.0, int(share.argmax()))  # no -0.0

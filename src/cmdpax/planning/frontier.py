@@ -29,6 +29,7 @@ from cmdpax.errors import (
     InfeasibleError,
     ModelError,
     ParameterError,
+    SolverError,
     require_count,
     require_positive,
     shown,
@@ -128,8 +129,9 @@ def frontier(
     still_open: list[float] = []
     for done, point in enumerate(np.argsort(chosen, kind="stable"), start=1):
         try:
-            optimum = maximise(generator, _with(cmdp, constraint, chosen[point]), tolerance)
-        except InfeasibleError:
+            there = _with(cmdp, constraint, chosen[point])
+            optimum = maximise(generator, there, tolerance, explain=False)
+        except (InfeasibleError, SolverError):
             pass
         else:
             _write(found, point, generator, optimum)
@@ -190,11 +192,11 @@ def _ends(generator: Generator, cmdp: CMDP, constraint: int, tolerance: float) -
     """Maximise V_r, then V_{u_i}, with a threshold of the constraint that every policy meets."""
     scaled, signal = generator.scaled, 1 + constraint
     magnitude = scaled.number(scaled.magnitudes[signal], signal)
-    thresholds = _with(cmdp, constraint, -(cmdp.horizon + 2) * magnitude)
+    thresholds = _with(cmdp, constraint, -2 * scaled.limit * magnitude)
     try:
-        weights = maximise(generator, thresholds, tolerance).master.weights
+        weights = maximise(generator, thresholds, tolerance, explain=False).master.weights
         binding = Mixture.of(generator.columns, weights).signal_values[signal]
-        highest = maximise(generator, thresholds, tolerance, signal).master.value
+        highest = maximise(generator, thresholds, tolerance, signal, explain=False).master.value
         largest_feasible = scaled.number(highest, signal)
     except InfeasibleError:
         # The first columns maximise V_r and each V_{u_i}, whatever the thresholds are.

@@ -22,7 +22,7 @@ import numpy as np
 
 from cmdpax.planning.simplex import Extended, Vertex, maximise
 
-_MISSED = 1e-11  # per unit of horizon: a mixture that misses a row by more is not believed
+_MISSED = 1e-12  # per unit of horizon: a mixture that misses a row by more is not believed
 
 
 class MasterSolution(NamedTuple):
@@ -55,7 +55,7 @@ class Master:
         self._thresholds = np.zeros(num_constraints)
         self._signal: int | None = None  # what is maximised: t, f or one of the g
         self._basis: np.ndarray | None = None
-        self._last = np.zeros(0)  # weights of the last solution
+        self._last: MasterSolution | None = None
 
     def add(self, values: np.ndarray) -> None:
         """Add columns: rows (f_j, g_j)."""
@@ -63,7 +63,7 @@ class Master:
 
     def maximise_slack(self, thresholds: np.ndarray, units: np.ndarray) -> None:
         """From now on, maximise t."""
-        self._signal, self._basis = None, None
+        self._signal, self._basis, self._last = None, None, None
         self._thresholds, self._units = thresholds, units
 
     def maximise_signal(self, signal: int, relaxation: float) -> None:
@@ -76,20 +76,24 @@ class Master:
 
     def solve(self) -> MasterSolution:
         """The best mixture, and the multipliers that the rows have there."""
-        columns, right, gains = self._program()
-        warm = self._basis
-        for basis in (warm, self._first_basis()):
-            found = None if basis is None else self._optimise(columns, right, gains, basis)
-            if found is not None:
-                return found
-        # Without a vertex: the last mixture, which is feasible, and multipliers that are any.
+        program = self._program()
+        found = self._optimise(*program, self._basis)
+        if found is None:
+            found = self._optimise(*program, self._first_basis())
+        self._last = self._stay() if found is None else found
+        return self._last
+
+    def _stay(self) -> MasterSolution:
+        """Without a vertex: the last mixture, which is feasible, or else the best column."""
         weights = np.zeros(len(self._values))
-        weights[: len(self._last)] = self._last
-        if not weights.any():
-            weights[self._best_column()] = 1.0
         multipliers = np.zeros(self._num_rows - 1)
-        if self._signal is None:
-            multipliers += 1.0 / self._units.sum()
+        if self._last is not None:
+            weights[: len(self._last.weights)] = self._last.weights
+            multipliers = self._last.multipliers
+        else:
+            weights[self._best_column()] = 1.0
+        if self._signal is None and not multipliers.any():
+            multipliers = multipliers + 1.0 / self._units.sum()
         return MasterSolution(self._value(weights), weights, multipliers)
 
     def _program(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -124,9 +128,11 @@ class Master:
         return np.append(basis, self._num_rows + column)
 
     def _optimise(
-        self, columns: np.ndarray, right: np.ndarray, gains: np.ndarray, basis: np.ndarray
+        self, columns: np.ndarray, right: np.ndarray, gains: np.ndarray, basis: np.ndarray | None
     ) -> MasterSolution | None:
-        """The optimum from a basis; None if what comes out misses a row."""
+        """The optimum from a basis; None without one, and if what comes out misses a row."""
+        if basis is None:
+            return None
         free = 0 if self._signal is None and self._num_rows > 1 else None
         vertex = maximise(columns, right, gains, basis, free, self._noise)
         if vertex is None:
@@ -138,7 +144,7 @@ class Master:
             missed = self._thresholds - weights @ self._values[:, 1:]
             if missed.max() > self._missed:
                 return None
-        self._basis, self._last = vertex.basis, weights
+        self._basis = vertex.basis
         multipliers = np.maximum(-vertex.duals[1:].astype(float), 0.0)
         if self._signal is None and multipliers.any():
             multipliers = multipliers / (self._units @ multipliers)

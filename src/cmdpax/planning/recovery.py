@@ -1,10 +1,12 @@
 """From the optimum's mixture of deterministic policies to one Markov policy."""
 
+import warnings
 from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
+from cmdpax.errors import CmdpaxWarning
 from cmdpax.model import CMDP
 from cmdpax.planning.column_generation import Column, num_priced
 from cmdpax.planning.derandomization import derandomize
@@ -14,7 +16,7 @@ from cmdpax.planning.switching import switch
 from cmdpax.precision import in_double_precision
 
 _NEGLIGIBLE = 1e-13  # weights below this are the rounding of the master problem
-_AS_GOOD = 1e-11  # what removing needless randomness may cost, per unit of scale and of horizon
+_AS_GOOD = 1e-12  # what removing needless randomness may cost, per unit of scale and of horizon
 
 
 class Mixture(NamedTuple):
@@ -67,6 +69,12 @@ def simplify_plan(
         mass = occupancy_of(Stepper(cmdp), simpler)
         if np.all(_values(cmdp, mass) >= target - _AS_GOOD * cmdp.horizon):
             return Plan(markov_policy(cmdp, mass, multipliers), mass)
+    else:
+        warnings.warn(
+            "rounding keeps the policy random in more places than there are constraints.",
+            CmdpaxWarning,
+            stacklevel=2,
+        )
     return Plan(policy, occupancy)
 
 

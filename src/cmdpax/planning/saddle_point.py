@@ -165,7 +165,8 @@ def _newton(dual: _Dual, multipliers: np.ndarray, max_multiplier: float) -> np.n
         free = np.flatnonzero(~pinned)
         step = np.zeros_like(multipliers)
         hessian = dual.hessian(multipliers)[np.ix_(free, free)]
-        step[free] = -np.linalg.solve(hessian, gradient[free])
+        # Not `solve`: copies of a constraint in large units make the Hessian singular.
+        step[free] = -np.linalg.lstsq(hessian, gradient[free], rcond=None)[0]
         improved = False
         for length in 0.5 ** np.arange(30):
             trial = np.clip(multipliers + length * step, 0.0, max_multiplier)

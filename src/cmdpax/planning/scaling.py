@@ -2,8 +2,9 @@
 
 Models mix units: euros, seconds and probabilities, between 1e-8 and 1e8. Planning works on signals
 that are divided by powers of two, so that the largest entry of each lies in [1/2, 1). Such a
-division is exact: the scaled model has the same policies, the same optimum and the same
-certificates, and every tolerance is relative to the signal that it belongs to.
+division is exact, but for entries 1e-308 times the largest: the scaled model has the same policies,
+the same optimum and the same certificates, and every tolerance is relative to the signal that it
+belongs to.
 """
 
 from typing import NamedTuple
@@ -11,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cmdpax.model import CMDP
+from cmdpax.validation import ROW_SUM_TOLERANCE
 
 
 class Scaled(NamedTuple):
@@ -27,40 +29,42 @@ class Scaled(NamedTuple):
     magnitudes: np.ndarray
 
     def thresholds(self, thresholds: np.ndarray) -> np.ndarray:
-        """Thresholds in the scaled units, exactly (up to 1e300)."""
-        with np.errstate(over="ignore", under="ignore"):
-            return np.clip(np.ldexp(thresholds, -self.exponents[1:]), -1e300, 1e300)
+        """Thresholds in the scaled units, exactly."""
+        return np.ldexp(thresholds, -self.exponents[1:])
+
+    @property
+    def limit(self) -> float:
+        """More than any value, though rows may sum to a little more than 1."""
+        horizon = self.cmdp.horizon
+        return (horizon + 1) * (1 + ROW_SUM_TOLERANCE) ** horizon
 
     def clipped(self, thresholds: np.ndarray) -> np.ndarray:
-        """The same, between what every policy meets and what none does.
+        """The same, between what every policy meets and what none does."""
+        return np.clip(self.thresholds(thresholds), -self.limit, self.limit)
 
-        Values lie between -H and H, up to rows that do not quite sum to 1.
-        """
-        limit = self.cmdp.horizon + 1.0
-        return np.clip(self.thresholds(thresholds), -limit, limit)
+    def values_at_most(self) -> np.ndarray:
+        """More than any V_u, `[I]`."""
+        return np.full(len(self.exponents) - 1, self.limit)
 
     def to_user(self, values: np.ndarray) -> np.ndarray:
         """(V_r, V_u), `[…, 1 + I]`, in the user's units."""
-        with np.errstate(over="ignore", under="ignore"):
-            return np.ldexp(values, self.exponents)
+        return np.ldexp(values, self.exponents)
 
     def number(self, value: float, signal: int = 0) -> float:
         """One value of a signal in the user's units."""
-        with np.errstate(over="ignore", under="ignore"):
-            return float(np.ldexp(value, self.exponents[signal]))
+        return float(np.ldexp(value, self.exponents[signal]))
 
     def smallest_units(self) -> tuple[int, np.ndarray]:
         """The exponent of the smallest unit, and that unit as a part e_i of every constraint's.
 
-        A slack t in it is e_i t in scaled units. (Beyond 2^-1000 nothing would be left of it.)
+        A slack t in it is e_i t in scaled units.
         """
         smallest = int(self.exponents[1:].min())
-        return smallest, np.ldexp(1.0, np.maximum(smallest - self.exponents[1:], -1000))
+        return smallest, np.ldexp(1.0, smallest - self.exponents[1:])
 
     def user_multipliers(self, multipliers: np.ndarray, signal: int = 0) -> np.ndarray:
         """λ as units of the maximised signal per unit of each constraint."""
-        with np.errstate(over="ignore", under="ignore"):
-            return np.ldexp(multipliers, self.exponents[signal] - self.exponents[1:])
+        return np.ldexp(multipliers, self.exponents[signal] - self.exponents[1:])
 
 
 def scale(cmdp: CMDP) -> Scaled:

@@ -15,10 +15,12 @@ import numpy as np
 
 Extended = np.longdouble
 _EPSILON = float(np.finfo(Extended).eps)
-_PIVOT = 1e-13  # entries of a direction that are rounding, relative to its largest
+_PIVOT = 1e-17  # entries of a direction that are rounding, relative to its largest
 _MOST_PIVOTS = 2_000
 _PATIENCE = 20  # pivots without gain after which Bland's rule forbids cycles
-_REFRESH = 40  # pivots after which the inverse is made anew
+_SAFE_PIVOT = 1e-3  # below it, relative to the direction, an update would lose digits
+_REFINEMENTS = 2
+_REFRESH = 10  # pivots after which the inverse is made anew
 
 
 class Vertex(NamedTuple):
@@ -64,34 +66,47 @@ def maximise(
         free: a variable of the basis that may be negative; it stays in the basis.
         noise: the errors of gains and columns; improvements below them are none.
     """
-    basis = basis.copy()
-    inverse = invert(columns[:, basis])
-    idle = 0
-    for pivots in range(1, _MOST_PIVOTS):
+    basis, idle = basis.copy(), 0
+    inverse, fresh = invert(columns[:, basis]), True
+    for pivots in range(_MOST_PIVOTS):
         if inverse is None:
             return None
-        duals = gains[basis] @ inverse
+        matrix = columns[:, basis]
+        duals = _solve(inverse.T, matrix.T, gains[basis])
         reduced = (gains - duals @ columns).astype(float)
         reduced[basis] = 0.0
         size = 1.0 + float(np.abs(duals[1:]).sum())
         entering = _entering(reduced, (noise + 64 * _EPSILON) * size, idle > _PATIENCE)
-        if entering is None:
-            break
-        direction = inverse @ columns[:, entering]
-        point = inverse @ right
-        leaving = _leaving(point, direction, basis, free, idle > _PATIENCE)
-        if leaving is None:
-            break
+        point = _solve(inverse, matrix, right)
+        leaving = None
+        if entering is not None:
+            direction = _solve(inverse, matrix, columns[:, entering])
+            leaving = _leaving(point, direction, basis, free, idle > _PATIENCE)
+        if entering is None or leaving is None:
+            if fresh:
+                break
+            # What looks like the end may be what updates have left of the inverse.
+            inverse, fresh = invert(columns[:, basis]), True
+            continue
         step = max(float(point[leaving]), 0.0) / float(direction[leaving])
         idle = idle + 1 if step * reduced[entering] <= noise else 0
         basis[leaving] = entering
-        refresh = pivots % _REFRESH == 0
-        inverse = invert(columns[:, basis]) if refresh else _exchange(inverse, direction, leaving)
+        small = abs(direction[leaving]) < _SAFE_PIVOT * np.abs(direction).max()
+        fresh = bool(small) or pivots % _REFRESH == _REFRESH - 1
+        inverse = invert(columns[:, basis]) if fresh else _exchange(inverse, direction, leaving)
     if inverse is None:
         return None
-    point = inverse @ right
-    point = point + inverse @ (right - columns[:, basis] @ point)  # one refinement
-    return Vertex(basis, point, gains[basis] @ inverse)
+    matrix = columns[:, basis]
+    duals = _solve(inverse.T, matrix.T, gains[basis])
+    return Vertex(basis, _solve(inverse, matrix, right), duals)
+
+
+def _solve(inverse: np.ndarray, matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """`matrix` x = `right`, refined: an inverse of large entries leaves large residuals."""
+    result = inverse @ right
+    for _ in range(_REFINEMENTS):
+        result = result + inverse @ (right - matrix @ result)
+    return result
 
 
 def _entering(reduced: np.ndarray, tolerance: float, lowest: bool) -> int | None:

@@ -31,10 +31,10 @@ class Solution:
             constraint's scale, max |u_i|.
         multipliers: λ*, `[I]`, the minimiser of the dual bound that was found.
         gap: the certified gap: no policy that meets the thresholds is worth more than
-            `value + gap`, and rounding, which is part of it, has raised `value` by no more than
-            it.
+            `value + gap`. It includes all rounding errors, so that `value` is overstated by at most
+            `gap`.
         num_columns: policies that column generation used (0 for the occupancy LP).
-        method: "column-generation" or "occupancy-lp": what has solved it.
+        method: "column-generation" or "occupancy-lp": the method that solved it.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ def slater_gap(
         found = slater_gap_by_occupancies(scale(cmdp), cmdp.thresholds)
         if isinstance(found, SlaterGap):
             return found
-        _warn_of_fallback(found)
+        _warn_of_fallback(found, stacklevel=4)
     return slater_gap_of(Generator(cmdp, progress, max_columns=10_000), cmdp.thresholds)
 
 
@@ -152,11 +152,12 @@ def _check_method(method: str) -> None:
     check_choice("method", method, METHODS)
 
 
-def _warn_of_fallback(reason: str) -> None:
+def _warn_of_fallback(reason: str, stacklevel: int) -> None:
+    """The level is past the public function and its double-precision context."""
     warnings.warn(
         f"the occupancy program was left to column generation: {reason}.",
         CmdpaxWarning,
-        stacklevel=5,  # past the public function and its double-precision context
+        stacklevel=stacklevel,
     )
 
 
@@ -203,7 +204,8 @@ def _solve_by_occupancies(
     found = solve_occupancies(scaled)
     if isinstance(found, str):
         solution = _solve_by_columns(cmdp, tolerance, max_columns, progress)
-        _warn_of_fallback(found)  # not if nothing is feasible, where HiGHS was right
+        # Not if nothing is feasible, where HiGHS was right.
+        _warn_of_fallback(found, stacklevel=5)
         return solution
     values = found.signal_values
     return Solution(

@@ -22,8 +22,9 @@ TOLERANCE = 1e-9
 """What a policy may lack of a threshold, relative to the scale of its constraint."""
 
 _SLACK_TOLERANCE = 1e-13
-_ROUNDING = 2.0**-50  # of values of one step; it grows with H^1.5, since errors are of either sign
+_ROUNDING = 2.0**-51  # of values, per unit of horizon
 _MOST_ROUNDING = 1e-10
+_SENSITIVE = 1e-3  # of scale: rounding that changes the optimum by more decides about it
 _MOST_STEPS = 100
 
 
@@ -34,9 +35,12 @@ class SlaterGap(NamedTuple):
     constraint: int
 
 
-def negligible_slack(horizon: int) -> float:
-    """Slack, relative to scale, below which rounding would decide what is feasible."""
-    return min(_ROUNDING * horizon**1.5, _MOST_ROUNDING)
+def negligible_slack(horizon: int, cautious: bool = False) -> float:
+    """Slack, relative to scale, below which rounding might decide what is feasible.
+
+    Usually little is enough. More is safer, and costs λ times as much.
+    """
+    return min(2 * _ROUNDING * horizon**1.5, _MOST_ROUNDING) if cautious else _ROUNDING * horizon
 
 
 def raise_slack(generator: Generator, thresholds: np.ndarray, goal: float) -> Outcome:
@@ -66,16 +70,24 @@ def maximise(
         InfeasibleError: no policy meets the thresholds.
         SolverError: the search stalled before that was decided.
     """
-    relaxation = _require_feasible(generator, thresholds, explain)
-    tolerance = tolerance * generator.scaled.magnitudes[signal]
-    return generator.maximise_signal(tolerance, relaxation, signal)
+    scales = generator.scaled.magnitudes
+    horizon = generator.scaled.cmdp.horizon
+    for cautious in (False, True):
+        goal = negligible_slack(horizon, cautious)
+        relaxation = _require_feasible(generator, thresholds, goal, explain)
+        found = generator.maximise_signal(tolerance * scales[signal], relaxation, signal)
+        effect = found.multipliers @ scales[1:] * negligible_slack(horizon, cautious=True)
+        if effect <= _SENSITIVE * scales[signal]:
+            break
+    return found
 
 
-def _require_feasible(generator: Generator, thresholds: np.ndarray, explain: bool) -> float:
-    """By how much to relax the thresholds, relative to scale; 0 where there is slack."""
+def _require_feasible(
+    generator: Generator, thresholds: np.ndarray, goal: float, explain: bool
+) -> float:
+    """By how much to relax the thresholds, relative to scale; 0 with slack beyond the goal."""
     if not len(thresholds):
         return 0.0
-    goal = negligible_slack(generator.scaled.cmdp.horizon)
     slack = raise_slack(generator, thresholds, goal)
     largest = slack.master.value
     if largest >= goal:

@@ -22,6 +22,7 @@ import numpy as np
 
 from cmdpax.planning.simplex import Extended, Vertex, maximise
 
+_NEGATIVE = 1e-12  # a weight below minus this is no rounding
 _MISSED = 1e-12  # per unit of horizon: a mixture that misses a row by more is not believed
 
 
@@ -79,7 +80,7 @@ class Master:
         program = self._program()
         found = self._optimise(*program, self._basis)
         if found is None:
-            found = self._optimise(*program, self._first_basis())
+            found = self._optimise(*program, self._first_basis(*program[:2]))
         self._last = self._stay() if found is None else found
         return self._last
 
@@ -114,18 +115,25 @@ class Master:
         slacks = (self._values[:, 1:] - self._thresholds) / self._units
         return int(slacks.min(axis=1, initial=np.inf).argmax())
 
-    def _first_basis(self) -> np.ndarray | None:
-        """One column, t, and the surpluses of all rows but the tightest."""
+    def _first_basis(self, columns: np.ndarray, right: np.ndarray) -> np.ndarray | None:
+        """One column, t, and the surpluses of all rows but the tightest.
+
+        If that is to be feasible with t' ≥ 0, then t' is raised first.
+        """
         if self._num_rows == 1:
             gains = np.zeros(len(self._values)) if self._signal is None else self._values[:, 0]
             return np.array([1 + int(gains.argmax())])
         column = self._best_column()
         slacks = (self._values[column, 1:] - self._thresholds) / self._units
         surpluses = 1 + np.arange(self._num_rows - 1)
-        if self._signal is not None and slacks.min() < 0:
-            return None  # no column alone is feasible
         basis = np.insert(np.delete(surpluses, slacks.argmin()), 0, 0)
-        return np.append(basis, self._num_rows + column)
+        basis = np.append(basis, self._num_rows + column)
+        if self._signal is None or slacks.min() >= 0:
+            return basis
+        only_slack = np.zeros(columns.shape[1], dtype=Extended)
+        only_slack[0] = 1.0
+        raised = maximise(columns, right, only_slack, basis, 0, self._noise)
+        return None if raised is None else raised.basis
 
     def _optimise(
         self, columns: np.ndarray, right: np.ndarray, gains: np.ndarray, basis: np.ndarray | None
@@ -153,6 +161,8 @@ class Master:
     def _weights_of(self, vertex: Vertex) -> np.ndarray | None:
         weights = np.zeros(len(self._values), dtype=Extended)
         used = vertex.basis >= self._num_rows
+        if (vertex.point[used] < -_NEGATIVE).any():
+            return None  # columns that are nearly alike
         weights[vertex.basis[used] - self._num_rows] = np.maximum(vertex.point[used], 0.0)
         total = weights.sum()
         if not abs(total - 1.0) <= 1e-6:  # also if it is NaN

@@ -22,7 +22,7 @@ import numpy as np
 
 from cmdpax.planning.simplex import Extended, Vertex, maximise
 
-_NEGATIVE = 1e-12  # a weight below minus this is no rounding
+_NEGATIVE = 1e-12  # a weight or surplus below minus this is no rounding
 _MISSED = 1e-12  # per unit of horizon: a mixture that misses a row by more is not believed
 
 
@@ -33,11 +33,13 @@ class MasterSolution(NamedTuple):
         value: Σ_j w_j f_j, or that of a g_i, or t.
         weights: w, one per column.
         multipliers: λ ≥ 0 of the slack rows (Σ_i e_i λ_i = 1 when t is maximised).
+        clean: whether it is a vertex; columns that are nearly alike make others.
     """
 
     value: float
     weights: np.ndarray
     multipliers: np.ndarray
+    clean: bool = True
 
 
 class Master:
@@ -79,8 +81,9 @@ class Master:
         """The best mixture, and the multipliers that the rows have there."""
         program = self._program()
         found = self._optimise(*program, self._basis)
-        if found is None:
-            found = self._optimise(*program, self._first_basis(*program[:2]))
+        if found is None or not found.clean:
+            again = self._optimise(*program, self._first_basis(*program[:2]))
+            found = max(found, again, key=lambda one: -np.inf if one is None else one.value)
         self._last = self._stay() if found is None else found
         return self._last
 
@@ -156,13 +159,12 @@ class Master:
         multipliers = np.maximum(-vertex.duals[1:].astype(float), 0.0)
         if self._signal is None and multipliers.any():
             multipliers = multipliers / (self._units @ multipliers)
-        return MasterSolution(self._value(weights), weights, multipliers)
+        clean = bool((vertex.point[vertex.basis != 0] >= -_NEGATIVE).all())
+        return MasterSolution(self._value(weights), weights, multipliers, clean)
 
     def _weights_of(self, vertex: Vertex) -> np.ndarray | None:
         weights = np.zeros(len(self._values), dtype=Extended)
         used = vertex.basis >= self._num_rows
-        if (vertex.point[used] < -_NEGATIVE).any():
-            return None  # columns that are nearly alike
         weights[vertex.basis[used] - self._num_rows] = np.maximum(vertex.point[used], 0.0)
         total = weights.sum()
         if not abs(total - 1.0) <= 1e-6:  # also if it is NaN

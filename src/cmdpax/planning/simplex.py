@@ -15,7 +15,8 @@ import numpy as np
 
 Extended = np.longdouble
 _EPSILON = float(np.finfo(Extended).eps)
-_PIVOT = 1e-17  # entries of a direction that are rounding, relative to its largest
+_SLIP = 1e-16  # how far below 0 a variable may go
+_PIVOT = 1e-15  # entries of a direction that are rounding, relative to its largest
 _MOST_PIVOTS = 2_000
 _PATIENCE = 20  # pivots without gain after which Bland's rule forbids cycles
 _SAFE_PIVOT = 1e-3  # below it, relative to the direction, an update would lose digits
@@ -120,15 +121,20 @@ def _entering(reduced: np.ndarray, tolerance: float, lowest: bool) -> int | None
 def _leaving(
     point: np.ndarray, direction: np.ndarray, basis: np.ndarray, free: int | None, lowest: bool
 ) -> int | None:
-    """The row whose variable first becomes 0; of several, that with the largest pivot."""
+    """The row whose variable first becomes 0; of several, that with the largest pivot.
+
+    Several are those that a little slip would let pass (Harris, 1973): with degenerate vertices
+    the first one alone may have a pivot that is rounding.
+    """
     shrinking = direction > _PIVOT * np.abs(direction).max()
     if free is not None:
         shrinking &= basis != free
     rows = np.flatnonzero(shrinking)
     if not rows.size:
         return None
-    lengths = np.maximum(point[rows], 0.0) / direction[rows]
-    first = rows[lengths <= lengths.min() * (1 + 1e-12)]
+    room = np.maximum(point[rows], 0.0)
+    furthest = ((room + _SLIP) / direction[rows]).min()
+    first = rows[room / direction[rows] <= furthest]
     return int(first[basis[first].argmin()] if lowest else first[direction[first].argmax()])
 
 

@@ -77,7 +77,8 @@ def maximise(
         relaxation = _require_feasible(generator, thresholds, goal, explain)
         found = generator.maximise_signal(tolerance * scales[signal], relaxation, signal)
         effect = found.multipliers @ scales[1:] * negligible_slack(horizon, cautious=True)
-        if effect <= _SENSITIVE * scales[signal]:
+        closed = not relaxation or not generator.is_open(found, tolerance)
+        if closed and effect <= _SENSITIVE * scales[signal]:
             break
     return found
 

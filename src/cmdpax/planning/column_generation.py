@@ -143,6 +143,12 @@ class Generator:
         rounding = errors[0] + found.multipliers @ errors[1:]
         return bool(found.gap > max(tolerance * self.scaled.magnitudes[0], rounding))
 
+    def values_of(self, master: MasterSolution) -> np.ndarray:
+        """V_u of a mixture, in scaled units."""
+        columns = [column.signal_values[1:] for column in self.columns[: len(master.weights)]]
+        mixed: np.ndarray = master.weights @ np.array(columns)
+        return mixed
+
     def _generate(self, signal: int | None, tolerance: float, goal: float) -> Outcome:
         """Alternate master and pricing until the bound meets the value."""
         bound, error, centre = self._best_bound(signal)

@@ -111,7 +111,7 @@ def _require_feasible(
 
 
 def slater_gap_of(generator: Generator, thresholds: np.ndarray) -> SlaterGap:
-    """Ξ in the user's units, from above: the bound of the best multipliers.
+    """Ξ in the user's units: what a mixture has, if the bound of the best multipliers confirms it.
 
     Ξ is the root t of F(t) = max_π min_i (V_{u_i}^π - c_i - e_i t) / s_i, where e_i is the user's
     unit in the scaled units of constraint i. F is concave, decreasing and piecewise linear, so
@@ -132,4 +132,7 @@ def slater_gap_of(generator: Generator, thresholds: np.ndarray) -> SlaterGap:
         gap = min(gap, lower)
         if met:
             break
+    reached = float(((generator.values_of(found.master) - wanted) / units).min())
+    if (gap - reached) * share.sum() <= _SLACK_TOLERANCE * scaled.limit:
+        gap = reached  # rounder numbers
     return SlaterGap(float(np.ldexp(gap, smallest)) + 0.0, int(share.argmax()))  # no -0.0

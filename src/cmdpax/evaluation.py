@@ -28,7 +28,6 @@ from cmdpax.transitions import (
     Transitions,
     at_step,
     backup_signals,
-    choose,
     pick_step,
     push,
 )
@@ -153,20 +152,6 @@ def occupancy(cmdp: CMDP, policy: Float[Array, "H S A"]) -> Float[Array, "H S A"
         return push(at_step(cmdp.transitions, index), mass, cmdp.num_states), mass
 
     _, result = jax.lax.scan(step, cmdp.initial, (jnp.arange(cmdp.horizon), policy))
-    return result
-
-
-def state_occupancy(cmdp: CMDP, actions: Integer[Array, "H S"]) -> Float[Array, "H S"]:
-    """P[s_h = s] under a deterministic policy."""
-
-    def step(
-        state_mass: Float[Array, " S"], at: tuple[Array, Integer[Array, " S"]]
-    ) -> tuple[Float[Array, " S"], Float[Array, " S"]]:
-        index, action = at
-        chosen = choose(at_step(cmdp.transitions, index), action)
-        return push(chosen, state_mass[:, None], cmdp.num_states), state_mass
-
-    _, result = jax.lax.scan(step, cmdp.initial, (jnp.arange(cmdp.horizon), actions))
     return result
 
 

@@ -1,6 +1,6 @@
 """How far rounding can take computed values and bounds from the exact ones.
 
-A certificate holds for the model as its arrays have it, in exact arithmetic. What is computed in
+A certificate holds for the model exactly as it is stored, in exact arithmetic. What is computed in
 double precision is therefore widened by a bound on all rounding errors, whatever the order of
 summation (Higham, Accuracy and Stability of Numerical Algorithms, chapter 3): with unit roundoff
 ε = 2⁻⁵³ a sum of n products errs by at most n ε Σ|a||b| (1 + n ε).
@@ -20,7 +20,7 @@ and T_{j,h} = Σ_{k≥h} max |z_{j,k}| a bound on the values of signal j from st
 
 Rows of transitions may sum to 1 + 1e-8; the errors grow by that factor at each step.
 
-These bounds think of the worst, and grow with H² and λ. Where they exceed what was asked for, the
+These bounds are worst-case, and grow with H² and λ. Where they exceed what was asked for, the
 maximum is computed again with 64 bits of mantissa (`sharper_bound`).
 """
 

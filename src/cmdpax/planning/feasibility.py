@@ -121,7 +121,7 @@ def slater_gap_of(generator: Generator, thresholds: np.ndarray) -> SlaterGap:
     scaled, scales = generator.scaled, generator.scaled.magnitudes[1:]
     smallest, units = scaled.smallest_units()
     wanted = scaled.thresholds(thresholds)
-    gap = float(((scaled.values_at_most() - wanted) / units).min())  # none exceeds it
+    gap = float(((scaled.limit - wanted) / units).min())  # none exceeds it
     for _ in range(_MOST_STEPS):
         found = generator.maximise_slack(
             wanted + units * gap, scales, _SLACK_TOLERANCE, goal=np.inf

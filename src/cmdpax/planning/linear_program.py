@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from cmdpax.model import CMDP
+from cmdpax.planning.stepping import part_at
 from cmdpax.transitions import Successors
 
 if TYPE_CHECKING:
@@ -99,21 +100,17 @@ def _step_matrix(cmdp: CMDP, step: int) -> "scipy.sparse.coo_array":
 
     num_states, num_pairs = cmdp.num_states, cmdp.num_states * cmdp.num_actions
     if not isinstance(cmdp.transitions, Successors):
-        dense = cmdp.transitions[_row(cmdp.transitions, step)]
+        dense = part_at(cmdp.transitions, step)
         return scipy.sparse.coo_array(dense.reshape(num_pairs, num_states).T)
     lists, probabilities = cmdp.transitions
-    lists = lists[_row(lists, step)].reshape(num_pairs, -1)
-    probabilities = probabilities[_row(probabilities, step)].reshape(num_pairs, -1)
+    lists = part_at(lists, step).reshape(num_pairs, -1)
+    probabilities = part_at(probabilities, step).reshape(num_pairs, -1)
     columns = np.broadcast_to(np.arange(num_pairs)[:, None], lists.shape)
     used = probabilities > 0
     return scipy.sparse.coo_array(
         (probabilities[used], (lists[used], columns[used])),
         shape=(num_states, num_pairs),
     )
-
-
-def _row(array: np.ndarray, step: int) -> int:
-    return 0 if array.shape[0] == 1 else step
 
 
 def _per_step(cmdp: CMDP, array: np.ndarray) -> np.ndarray:

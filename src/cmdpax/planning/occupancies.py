@@ -3,7 +3,7 @@
 HiGHS works to absolute tolerances in double precision. On long horizons and without slack its
 optimum may miss a threshold, be off in the seventh digit, or not be found at all. So its occupancy
 is turned into a policy, which is evaluated, and its multipliers into a dual bound. If both agree,
-the program is solved; otherwise column generation takes over, and a warning tells the reason.
+the program is solved; otherwise column generation takes over, and a warning gives the reason.
 """
 
 from typing import NamedTuple
@@ -98,18 +98,18 @@ def _examine(
     cmdp, multipliers = scaled.cmdp, found.multipliers
     policy = markov_policy(cmdp, found.occupancy, multipliers)
     values, occupancy = evaluate_policy(cmdp, jnp.asarray(policy))
-    weights = np.insert(multipliers, 0, 0.0 if signal is None else 1.0)
     rounding = rounding_of(cmdp)
-    bound = weights @ greedy_values(cmdp, weights[None])[0] - multipliers @ cmdp.thresholds
-    error = float(rounding.of_bound(multipliers, signal, cmdp.thresholds))
     sharper = sharper_bound(cmdp, rounding, multipliers, signal, cmdp.thresholds)
-    if sharper is not None:
-        bound, error = sharper
+    if sharper is None:
+        weights = np.insert(multipliers, 0, 0.0 if signal is None else 1.0)
+        bound = weights @ greedy_values(cmdp, weights[None])[0] - multipliers @ cmdp.thresholds
+        sharper = float(bound), float(rounding.of_bound(multipliers, signal, cmdp.thresholds))
+    bound, error = sharper
     return Proposal(
         occupancy=np.array(occupancy),
         signal_values=np.array(values),
         multipliers=multipliers,
-        bound=float(bound),
+        bound=bound,
         error=error,
         value_error=float(rounding.of_policy[0]),
     )

@@ -42,10 +42,6 @@ class Scaled(NamedTuple):
         """The same, between what every policy meets and what none does."""
         return np.clip(self.thresholds(thresholds), -self.limit, self.limit)
 
-    def values_at_most(self) -> np.ndarray:
-        """More than any V_u, `[I]`."""
-        return np.full(len(self.exponents) - 1, self.limit)
-
     def to_user(self, values: np.ndarray) -> np.ndarray:
         """(V_r, V_u), `[…, 1 + I]`, in the user's units."""
         return np.ldexp(values, self.exponents)
@@ -62,9 +58,9 @@ class Scaled(NamedTuple):
         smallest = int(self.exponents[1:].min())
         return smallest, np.ldexp(1.0, smallest - self.exponents[1:])
 
-    def user_multipliers(self, multipliers: np.ndarray, signal: int = 0) -> np.ndarray:
-        """λ as units of the maximised signal per unit of each constraint."""
-        return np.ldexp(multipliers, self.exponents[signal] - self.exponents[1:])
+    def user_multipliers(self, multipliers: np.ndarray) -> np.ndarray:
+        """λ as units of reward per unit of each constraint."""
+        return np.ldexp(multipliers, self.exponents[0] - self.exponents[1:])
 
 
 def scale(cmdp: CMDP) -> Scaled:

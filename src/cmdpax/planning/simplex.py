@@ -85,7 +85,7 @@ def maximise(
             leaving = _leaving(point, direction, basis, free, idle > _PATIENCE)
         if entering is None or leaving is None:
             if fresh:
-                break
+                return Vertex(basis, point, duals)
             # What looks like the end may be what updates have left of the inverse.
             inverse, fresh = invert(columns[:, basis]), True
             continue

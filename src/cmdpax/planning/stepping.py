@@ -36,7 +36,7 @@ class Stepper:
     def signals(self, step: int, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
         """r_h and u_{i,h}, `[n, 1 + I]`."""
         result = np.empty((len(states), self.num_signals))
-        result[:, 0] = _at(self._rewards, step)[states, actions]
+        result[:, 0] = part_at(self._rewards, step)[states, actions]
         here = self._constraints[:, 0 if self._constraints.shape[1] == 1 else step]
         result[:, 1:] = here[:, states, actions].T
         return result
@@ -46,11 +46,11 @@ class Stepper:
     ) -> np.ndarray:
         """Expected next values of functions, without what the step gives."""
         if not isinstance(self._transitions, Successors):
-            rows: np.ndarray = _at(self._transitions, step)[states, actions]
+            rows: np.ndarray = part_at(self._transitions, step)[states, actions]
             return rows @ functions
         lists, probabilities = self._transitions
-        lists = _at(lists, step)[states, actions]
-        probabilities = _at(probabilities, step)[states, actions]
+        lists = part_at(lists, step)[states, actions]
+        probabilities = part_at(probabilities, step)[states, actions]
         total = probabilities[:, :1] * functions[lists[:, 0]]
         for slot in range(1, lists.shape[1]):
             total += probabilities[:, slot, None] * functions[lists[:, slot]]
@@ -82,15 +82,16 @@ class Stepper:
         self, step: int, states: np.ndarray, actions: np.ndarray, moving: np.ndarray
     ) -> np.ndarray:
         if not isinstance(self._transitions, Successors):
-            arriving: np.ndarray = moving @ _at(self._transitions, step)[states, actions]
+            arriving: np.ndarray = moving @ part_at(self._transitions, step)[states, actions]
             return arriving
         lists, probabilities = self._transitions
-        lists = _at(lists, step)[states, actions]
-        flow = moving[:, None] * _at(probabilities, step)[states, actions]
+        lists = part_at(lists, step)[states, actions]
+        flow = moving[:, None] * part_at(probabilities, step)[states, actions]
         return np.bincount(lists.ravel(), flow.ravel(), minlength=self.num_states)
 
 
-def _at(array: np.ndarray, step: int) -> np.ndarray:
+def part_at(array: np.ndarray, step: int) -> np.ndarray:
+    """Entry `step` of an array whose leading axis is the horizon, or 1 (stationary)."""
     part: np.ndarray = array[0 if array.shape[0] == 1 else step]
     return part
 

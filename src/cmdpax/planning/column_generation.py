@@ -26,7 +26,6 @@ what it has. All of this happens in scaled units (`scaling`).
 from collections.abc import Callable
 from typing import NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 
 from cmdpax.model import CMDP
@@ -103,6 +102,9 @@ class Generator:
         # max_π V_{λᵀu} is homogeneous in λ: what was priced serves in any units.
         length = old[:, :-1] @ units
         self._priced[None] = old / length[:, None]
+        single = self._master.stay()
+        if single.value >= goal:
+            return Outcome(single, *self._best_bound(None))
         return self._generate(None, tolerance, goal)
 
     def maximise_signal(self, tolerance: float, relaxation: float, signal: int = 0) -> Outcome:
@@ -200,7 +202,7 @@ class Generator:
         size, num_before, values = len(self._segment), len(self.columns), []
         for start in range(0, len(weights), size):
             batch = np.resize(weights[start : start + size], (size, weights.shape[1]))
-            plan = greedy_plans(self.device_cmdp, jnp.asarray(batch))
+            plan = greedy_plans(self.device_cmdp, batch)
             values.append(np.asarray(plan.signal_values))
             for row, column in enumerate(values[-1]):
                 if column.tobytes() not in self._known:

@@ -56,6 +56,8 @@ class Master:
         self._values = np.zeros((0, self._num_rows))  # (f_j, g_j)
         self._units = np.ones(num_constraints)
         self._thresholds = np.zeros(num_constraints)
+        self._matrix = np.zeros((self._num_rows, self._num_rows), dtype=Extended)
+        self._matrix[1:, 1:] = -np.eye(num_constraints)
         self._signal: int | None = None  # what is maximised: t, f or one of the g
         self._basis: np.ndarray | None = None
         self._last: MasterSolution | None = None
@@ -63,11 +65,15 @@ class Master:
     def add(self, values: np.ndarray) -> None:
         """Add columns: rows (f_j, g_j)."""
         self._values = np.concatenate([self._values, values])
+        new = values.T.astype(Extended)
+        new[0] = 1.0
+        self._matrix = np.concatenate([self._matrix, new], axis=1)
 
     def maximise_slack(self, thresholds: np.ndarray, units: np.ndarray) -> None:
         """From now on, maximise t."""
         self._signal, self._basis, self._last = None, None, None
         self._thresholds, self._units = thresholds, units
+        self._matrix[1:, 0] = -units
 
     def maximise_signal(self, signal: int, relaxation: float) -> None:
         """From now on, maximise f (or g_{signal - 1}); slacks may be as low as `-relaxation`.
@@ -84,39 +90,37 @@ class Master:
         if found is None or not found.clean:
             again = self._optimise(*program, self._first_basis(*program[:2]))
             found = max(found, again, key=lambda one: -np.inf if one is None else one.value)
-        self._last = self._stay() if found is None else found
+        self._last = self.stay() if found is None else found
         return self._last
 
-    def _stay(self) -> MasterSolution:
-        """Without a vertex: the last mixture, which is feasible, or else the best column."""
+    def stay(self) -> MasterSolution:
+        """Without a step of simplex: the last mixture, or else the column with the most slack."""
         weights = np.zeros(len(self._values))
         multipliers = np.zeros(self._num_rows - 1)
         if self._last is not None:
             weights[: len(self._last.weights)] = self._last.weights
             multipliers = self._last.multipliers
         else:
-            weights[self._best_column()] = 1.0
+            weights[int(self._slacks().argmax())] = 1.0
         if self._signal is None and not multipliers.any():
             multipliers = multipliers + 1.0 / self._units.sum()
         return MasterSolution(self._value(weights), weights, multipliers)
 
     def _program(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        num_constraints, num_columns = self._num_rows - 1, len(self._values)
-        columns = np.zeros((self._num_rows, self._num_rows + num_columns), dtype=Extended)
-        columns[0, self._num_rows :] = 1.0
-        columns[1:, 0] = -self._units
-        columns[1:, 1 : self._num_rows] = -np.eye(num_constraints)
-        columns[1:, self._num_rows :] = self._values[:, 1:].T
-        gains = np.zeros(columns.shape[1], dtype=Extended)
+        """Matrix, right side and gains of the linear program."""
+        right = np.ones(self._num_rows, dtype=Extended)
+        right[1:] = self._thresholds
+        gains = np.zeros(self._matrix.shape[1], dtype=Extended)
         if self._signal is None:
             gains[0] = 1.0
         else:
             gains[self._num_rows :] = self._values[:, self._signal]
-        return columns, np.insert(self._thresholds.astype(Extended), 0, 1.0), gains
+        return self._matrix, right, gains
 
-    def _best_column(self) -> int:
+    def _slacks(self) -> np.ndarray:
+        """The smallest slack of each column."""
         slacks = (self._values[:, 1:] - self._thresholds) / self._units
-        return int(slacks.min(axis=1, initial=np.inf).argmax())
+        return slacks.min(axis=1, initial=np.inf)
 
     def _first_basis(self, columns: np.ndarray, right: np.ndarray) -> np.ndarray | None:
         """One column, t, and the surpluses of all rows but the tightest.
@@ -126,7 +130,7 @@ class Master:
         if self._num_rows == 1:
             gains = np.zeros(len(self._values)) if self._signal is None else self._values[:, 0]
             return np.array([1 + int(gains.argmax())])
-        column = self._best_column()
+        column = int(self._slacks().argmax())
         slacks = (self._values[column, 1:] - self._thresholds) / self._units
         surpluses = 1 + np.arange(self._num_rows - 1)
         basis = np.insert(np.delete(surpluses, slacks.argmin()), 0, 0)

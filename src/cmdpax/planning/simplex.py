@@ -21,6 +21,7 @@ _MOST_PIVOTS = 2_000
 _PATIENCE = 20  # pivots without gain after which Bland's rule forbids cycles
 _SAFE_PIVOT = 1e-3  # below it, relative to the direction, an update would lose digits
 _REFINEMENTS = 2
+_NEAR = 1e-7  # the error of an inverse that two refinements make good
 _REFRESH = 10  # pivots after which the inverse is made anew
 
 
@@ -33,7 +34,26 @@ class Vertex(NamedTuple):
 
 
 def invert(matrix: np.ndarray) -> np.ndarray | None:
-    """The inverse, by Gauss and Jordan with row exchanges; None if the matrix is singular."""
+    """An inverse that refinement makes exact; None if the matrix is singular.
+
+    That of double precision, where it is good enough to start from.
+    """
+    try:
+        quick = np.linalg.inv(matrix.astype(float)).astype(Extended)
+    except np.linalg.LinAlgError:
+        return eliminate(matrix)
+    return quick if _inverts(quick, matrix) else eliminate(matrix)
+
+
+def _inverts(inverse: np.ndarray, matrix: np.ndarray) -> bool:
+    """Whether refinement with the inverse converges fast: each gains as many digits again."""
+    error = inverse @ matrix
+    error.flat[:: len(matrix) + 1] -= 1.0
+    return bool(np.abs(error).max() <= _NEAR)
+
+
+def eliminate(matrix: np.ndarray) -> np.ndarray | None:
+    """The inverse in extended precision, by Gauss and Jordan with row exchanges."""
     size = len(matrix)
     table = np.concatenate([matrix.astype(Extended), np.eye(size, dtype=Extended)], axis=1)
     for column in range(size):
@@ -67,12 +87,11 @@ def maximise(
         free: a variable of the basis that may be negative; it stays in the basis.
         noise: the errors of gains and columns; improvements below them are none.
     """
-    basis, idle = basis.copy(), 0
-    inverse, fresh = invert(columns[:, basis]), True
+    basis, matrix, idle = basis.copy(), columns[:, basis], 0
+    inverse, fresh = invert(matrix), True
     for pivots in range(_MOST_PIVOTS):
         if inverse is None:
             return None
-        matrix = columns[:, basis]
         duals = _solve(inverse.T, matrix.T, gains[basis])
         reduced = (gains - duals @ columns).astype(float)
         reduced[basis] = 0.0
@@ -84,20 +103,20 @@ def maximise(
             direction = _solve(inverse, matrix, columns[:, entering])
             leaving = _leaving(point, direction, basis, free, idle > _PATIENCE)
         if entering is None or leaving is None:
-            if fresh:
+            if fresh or _inverts(inverse, matrix):
                 return Vertex(basis, point, duals)
             # What looks like the end may be what updates have left of the inverse.
-            inverse, fresh = invert(columns[:, basis]), True
+            inverse, fresh = invert(matrix), True
             continue
         step = max(float(point[leaving]), 0.0) / float(direction[leaving])
         idle = idle + 1 if step * reduced[entering] <= noise else 0
-        basis[leaving] = entering
+        basis[leaving], matrix = entering, matrix.copy()
+        matrix[:, leaving] = columns[:, entering]
         small = abs(direction[leaving]) < _SAFE_PIVOT * np.abs(direction).max()
         fresh = bool(small) or pivots % _REFRESH == _REFRESH - 1
-        inverse = invert(columns[:, basis]) if fresh else _exchange(inverse, direction, leaving)
+        inverse = invert(matrix) if fresh else _exchange(inverse, direction, leaving)
     if inverse is None:
         return None
-    matrix = columns[:, basis]
     duals = _solve(inverse.T, matrix.T, gains[basis])
     return Vertex(basis, _solve(inverse, matrix, right), duals)
 

@@ -7,7 +7,7 @@ import cmdpax
 import reference
 import strategies
 from checks import assert_distributions, num_random_decisions
-from cmdpax.planning.derandomization import derandomize, move_to_vertex
+from cmdpax.planning.derandomization import derandomize
 from golden_files import Golden
 
 pytestmark = pytest.mark.usefixtures("double_precision")
@@ -79,27 +79,57 @@ def test_gridworlds_full_of_ties_have_few_random_decisions() -> None:
     assert np.all(reached.constraint_values >= cmdp.thresholds - 1e-9)
 
 
-def test_moving_to_a_vertex_keeps_the_constraint_and_raises_the_reward() -> None:
-    # Two places with one alternative each; both alternatives give the constraint the same, the
-    # second more reward.
-    alternatives, base = move_to_vertex(
-        alternatives=np.array([0.2, 0.1]),
-        base=np.array([0.3, 0.4]),
-        response=-np.eye(2),
-        gains=np.array([[0.0, 1.0], [0.5, 1.0]]),
+def bandit(gains: list[list[float]], base: list[float]) -> cmdpax.CMDP:
+    """Two states of one step with two actions each, and the same mass on both."""
+    return cmdpax.CMDP(
+        transitions=np.full((1, 2, 2, 2), 0.5),
+        rewards=np.array([[[base[0], base[0] + one[0]] for one in gains]]),
+        constraint_rewards=np.array([[[[base[1], base[1] + one[1]] for one in gains]]]),
+        thresholds=[0.0],
+        initial=np.array([0.5, 0.5]),
     )
-    assert alternatives == pytest.approx([0.0, 0.3], abs=1e-15)
-    assert base == pytest.approx([0.5, 0.2], abs=1e-15)
+
+
+def test_the_constraint_stays_and_the_reward_rises() -> None:
+    # Both alternatives give the constraint the same, and the second more reward.
+    cmdp = bandit([[0.0, 1.0], [0.5, 1.0]], [0.1, 0.0])
+    simpler = simplify(cmdp, np.array([[[0.6, 0.4], [0.8, 0.2]]]))
+    np.testing.assert_allclose(simpler, [[[1.0, 0.0], [0.4, 0.6]]], atol=1e-15)
 
 
 def test_an_alternative_takes_the_place_of_an_exhausted_base() -> None:
-    # The second alternative would need 0.7 of a place that holds 0.5: it becomes certain there,
-    # and 0.2 stays with the first.
-    alternatives, base = move_to_vertex(
-        alternatives=np.array([0.4, 0.3]),
-        base=np.array([0.1, 0.2]),
-        response=-np.eye(2),
-        gains=np.array([[0.0, 1.0], [0.5, 1.0]]),
+    # The second alternative would need 1.4 of a place that holds 1: it becomes certain there, and
+    # the rest stays with the first.
+    cmdp = bandit([[0.0, 1.0], [0.5, 1.0]], [0.1, 0.0])
+    simpler = simplify(cmdp, np.array([[[0.2, 0.8], [0.4, 0.6]]]))
+    np.testing.assert_allclose(simpler, [[[0.6, 0.4], [0.0, 1.0]]], atol=1e-15)
+
+
+@pytest.mark.parametrize("num_constraints", [1, 2, 3, 5])
+@pytest.mark.parametrize("storage", ["dense", "lists"])
+def test_many_random_places_in_many_steps(num_constraints: int, storage: str) -> None:
+    """Base actions are exhausted on the way, in this step and in earlier ones."""
+    draw = np.random.default_rng(num_constraints)
+    num_states, num_actions, horizon = 6, 4, 40
+    transitions = draw.dirichlet(np.full(num_states, 0.2), (horizon, num_states, num_actions))
+    if storage == "lists":
+        num_states = 40
+        shape = (horizon, num_states, num_actions, 3)
+        successors = draw.integers(0, num_states, shape)
+        transitions = cmdpax.Successors(successors, draw.dirichlet(np.ones(3), shape[:3]))
+    pairs = (horizon, num_states, num_actions)
+    cmdp = cmdpax.CMDP(
+        transitions=transitions,
+        rewards=draw.random(pairs),
+        constraint_rewards=draw.random((num_constraints, *pairs)),
+        thresholds=np.zeros(num_constraints),
+        initial=draw.dirichlet(np.ones(num_states)),
     )
-    assert alternatives == pytest.approx([0.2, 0.5], abs=1e-15)
-    assert base == pytest.approx([0.3, 0.0], abs=1e-15)
+    policy = draw.dirichlet(np.full(num_actions, 0.5), pairs[:2])
+    model = reference.densify(cmdp)
+    before = reference.evaluate(model, policy)
+    simpler = simplify(cmdp, policy)
+    after = reference.evaluate(model, simpler)
+    assert after.value >= before.value - 1e-12
+    np.testing.assert_allclose(after.constraint_values, before.constraint_values, atol=1e-11)
+    assert num_random_places(model, simpler) <= num_constraints

@@ -437,7 +437,9 @@ def test_no_solver_is_needed(monkeypatch: pytest.MonkeyPatch, paper: Golden) -> 
 
 
 def test_a_simpler_policy_that_is_worse_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    cmdp = cmdpax.environments.make("streaming")
+    cmdp = cmdpax.environments.make("gridworld", num_constraints=2, uniform_start=True, seed=3)
     monkeypatch.setattr(recovery, "derandomize", lambda cmdp, policy: policy[..., ::-1].copy())
     solution = cmdpax.solve(cmdp)
+    with pytest.warns(cmdpax.CmdpaxWarning, match="random in more places"):
+        assert num_random_decisions(solution) > 2
     assert cmdpax.evaluate(cmdp, solution.policy).value == pytest.approx(solution.value, abs=1e-9)

@@ -6,10 +6,9 @@ from hypothesis import strategies as st
 import cmdpax
 import reference
 import strategies
-from checks import num_random_decisions
+from cmdpax.planning import stepping
 from cmdpax.planning.scaling import scale
-from cmdpax.planning.stepping import Stepper, occupancy_of, state_occupancy_of, values_ahead
-from cmdpax.planning.switching import switch
+from cmdpax.planning.stepping import Flows, Stepper, occupancy_of, values_ahead
 
 
 @given(cmdp=strategies.cmdps(), data=st.data())
@@ -23,12 +22,40 @@ def test_values_and_occupancies_of_policies(cmdp: cmdpax.CMDP, data: st.DataObje
 
 
 @given(cmdp=strategies.cmdps(), data=st.data())
-def test_a_deterministic_policy_by_its_actions(cmdp: cmdpax.CMDP, data: st.DataObject) -> None:
-    policy, stepper = data.draw(strategies.policies(cmdp)), Stepper(cmdp)
-    actions = policy.argmax(axis=2)
-    certain = np.eye(cmdp.num_actions)[actions]
-    mass = occupancy_of(stepper, certain).sum(axis=2)
-    np.testing.assert_allclose(state_occupancy_of(stepper, actions), mass, atol=1e-14)
+def test_lists_and_matrices_say_the_same(cmdp: cmdpax.CMDP, data: st.DataObject) -> None:
+    """Small models are stepped as matrices, large ones as they are stored."""
+    policy, ahead = data.draw(strategies.policies(cmdp)), np.zeros((cmdp.horizon + 1, 0, 0))
+    found = []
+    for small in (0, 32):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(stepping, "_SMALL", small)
+            patch.setattr(stepping, "_BLOCK", 50 if small else 2_000_000)
+            stepper = Stepper(cmdp)
+            ahead = values_ahead(stepper, policy)
+            steps, states, actions = np.nonzero(policy)
+            q_values = stepper.q_values(steps, states, actions, ahead)
+            rows = [stepper.row(*pair) for pair in np.argwhere(policy).tolist()]
+            found.append((occupancy_of(stepper, policy), ahead, q_values, np.array(rows)))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-12)
+    # V is the mean of Q.
+    mean = np.zeros_like(ahead[:-1])
+    np.add.at(mean, (steps, states), policy[steps, states, actions][:, None] * q_values)
+    np.testing.assert_allclose(mean, ahead[:-1], atol=1e-12)
+
+
+def test_several_masses_are_pushed_at_once() -> None:
+    for states in (3, 40):
+        cmdp = cmdpax.environments.make("gridworld", height=states, width=1, seed=0)
+        policy = np.full((cmdp.horizon, *cmdp.sizes[2:]), 1 / cmdp.num_actions)
+        flow = Flows(Stepper(cmdp), policy)[0]
+        masses = np.random.default_rng(0).random((2, cmdp.num_states))
+        pushed = flow.push(masses)
+        np.testing.assert_allclose(pushed, [flow.push(mass) for mass in masses], atol=1e-15)
+        assert pushed.sum() == pytest.approx(masses.sum())
+        functions = np.random.default_rng(1).random((cmdp.num_states, 2))
+        # ⟨mass P, f⟩ = ⟨mass, P f⟩
+        np.testing.assert_allclose(pushed @ functions, masses @ flow.expected(functions))
 
 
 @given(cmdp=strategies.cmdps(), exponents=st.data())
@@ -43,35 +70,3 @@ def test_scaling_is_exact(cmdp: cmdpax.CMDP, exponents: st.DataObject) -> None:
     np.testing.assert_array_equal(
         np.ldexp(scaled.thresholds(cmdp.thresholds), scaled.exponents[1:]), cmdp.thresholds
     )
-
-
-# ------------------------------------------------------------------------------------- switching
-
-
-@given(cmdp=strategies.cmdps(), data=st.data())
-def test_switching_keeps_the_constraint_value(cmdp: cmdpax.CMDP, data: st.DataObject) -> None:
-    """Any policy, and any one constraint."""
-    signal = data.draw(strategies.policies(cmdp))  # any numbers will do
-    one = cmdp.replace(constraint_rewards=signal[None], thresholds=[0.0])
-    policy = data.draw(strategies.policies(cmdp))
-    switched = switch(one, policy)
-    model = reference.densify(one)
-    before, after = reference.evaluate(model, policy), reference.evaluate(model, switched)
-    assert after.constraint_values == pytest.approx(before.constraint_values, abs=1e-12)
-    assert np.count_nonzero(np.count_nonzero(switched, axis=2) > 1) <= 1
-
-
-def test_switching_serves_where_there_is_one_constraint(monkeypatch: pytest.MonkeyPatch) -> None:
-    from cmdpax.planning import recovery
-
-    def never(*arguments: object) -> None:
-        raise AssertionError
-
-    monkeypatch.setattr(recovery, "derandomize", never)
-    cmdp = cmdpax.environments.make("gridworld", uniform_start=True, seed=3)
-    assert cmdp.num_constraints == 1
-    solution = cmdpax.solve(cmdp)
-    assert num_random_decisions(solution) <= 1
-    reached = cmdpax.evaluate(cmdp, solution.policy)
-    assert reached.value == pytest.approx(solution.value, abs=1e-9)
-    assert reached.constraint_values == pytest.approx(solution.constraint_values, abs=1e-9)

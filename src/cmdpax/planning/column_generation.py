@@ -26,6 +26,7 @@ what it has. All of this happens in scaled units (`scaling`).
 from collections.abc import Callable
 from typing import NamedTuple
 
+import jax
 import numpy as np
 
 from cmdpax.model import CMDP
@@ -44,17 +45,24 @@ _DENSE_SEGMENT = np.array([1.0, 0.6, 0.3, 0.1])
 _LIST_SEGMENT = np.array([1.0, 0.5])
 _PATIENCE = 100  # rounds without progress before giving up
 _NOISE = 2.0**-53  # rounding of a value, per unit of horizon
+_MOST_KEPT = 2**26  # bytes of policies that are kept
 
 
 class Column(NamedTuple):
     """A deterministic policy: its values, and the pricing call that made it.
 
-    The policy itself, `[H, S]`, is not stored: the same call makes it again, bit for bit.
+    Where policies are large they are not kept: the same call makes them again, bit for bit.
     """
 
     signal_values: np.ndarray  # (V_r, V_u), scaled
     batch: np.ndarray  # weights of the pricing call, [B, 1 + I]
     row: int  # its place in that batch
+    kept: jax.Array | None  # the actions of that batch, [B, H, S]
+
+    def actions(self, device_cmdp: CMDP) -> np.ndarray:
+        """The policy, `[H, S]`."""
+        batch = greedy_plans(device_cmdp, self.batch).actions if self.kept is None else self.kept
+        return np.asarray(batch)[self.row]
 
 
 class Outcome(NamedTuple):
@@ -84,6 +92,7 @@ class Generator:
         # Multipliers λ priced so far, each with max_π V_{z + λᵀu}: rows `[I + 1]`, one array for
         # each z that is maximised (by its signal; None: the smallest slack, z = 0).
         self._priced: dict[int | None, np.ndarray] = {}
+        self._num_kept = 0
         self._max_columns = max_columns
         self._segment = _segment_of(cmdp)
         self._progress = progress or (lambda num_columns, gap: None)
@@ -204,10 +213,12 @@ class Generator:
             batch = np.resize(weights[start : start + size], (size, weights.shape[1]))
             plan = greedy_plans(self.device_cmdp, batch)
             values.append(np.asarray(plan.signal_values))
+            kept = plan.actions if self._num_kept + plan.actions.nbytes <= _MOST_KEPT else None
+            self._num_kept += 0 if kept is None else kept.nbytes
             for row, column in enumerate(values[-1]):
                 if column.tobytes() not in self._known:
                     self._known.add(column.tobytes())
-                    self.columns.append(Column(column, batch, row))
+                    self.columns.append(Column(column, batch, row, kept))
         new = [column.signal_values for column in self.columns[num_before:]]
         if new:
             self._master.add(np.array(new))

@@ -95,9 +95,9 @@ def greedy_plan(cmdp: CMDP, weights: Float[Array, " J"]) -> GreedyPlan:
 
 
 @jax.jit
-def greedy_plans(cmdp: CMDP, weights: Float[Array | np.ndarray, "B J"]) -> GreedyPlan:
+def greedy_plans(cmdp: CMDP, weights: Float[Array, "B J"] | Float[np.ndarray, "B J"]) -> GreedyPlan:
     """Greedy plans for a batch of weights."""
-    return jax.vmap(greedy_plan, in_axes=(None, 0))(cmdp, weights)
+    return jax.vmap(greedy_plan, in_axes=(None, 0))(cmdp, jnp.asarray(weights))
 
 
 @in_double_precision

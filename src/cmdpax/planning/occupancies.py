@@ -22,7 +22,7 @@ from cmdpax.planning.feasibility import (
     negligible_slack,
     raise_slack,
 )
-from cmdpax.planning.recovery import markov_policy
+from cmdpax.planning.recovery import greedy_actions, markov_policy
 from cmdpax.planning.scaling import Scaled
 
 _CONVINCING = 1e-8  # the gap, per unit of scale, at which the program is solved
@@ -96,7 +96,7 @@ def _examine(
 ) -> Proposal:
     """Values of the policy of an occupancy, and the bound of its multipliers."""
     cmdp, multipliers = scaled.cmdp, found.multipliers
-    policy = markov_policy(cmdp, found.occupancy, multipliers)
+    policy = markov_policy(found.occupancy, greedy_actions(cmdp, multipliers))
     values, occupancy = evaluate_policy(cmdp, jnp.asarray(policy))
     rounding = rounding_of(cmdp)
     sharper = sharper_bound(cmdp, rounding, multipliers, signal, cmdp.thresholds)

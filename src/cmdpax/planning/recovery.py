@@ -3,7 +3,6 @@
 import warnings
 from typing import NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 
 from cmdpax.errors import CmdpaxWarning
@@ -11,8 +10,7 @@ from cmdpax.model import CMDP
 from cmdpax.planning.column_generation import Column, num_priced
 from cmdpax.planning.derandomization import derandomize
 from cmdpax.planning.dynamic_program import greedy_plans, place
-from cmdpax.planning.stepping import Stepper, occupancy_of, state_occupancy_of
-from cmdpax.planning.switching import switch
+from cmdpax.planning.stepping import Stepper, occupancy_of
 from cmdpax.precision import in_double_precision
 
 _NEGLIGIBLE = 1e-13  # weights below this are the rounding of the master problem
@@ -61,20 +59,19 @@ def simplify_plan(
     The policy is evaluated before it is returned. If rounding made it worse than the values that it
     should have, the policy of the occupancy as it is takes its place.
     """
-    policy = markov_policy(cmdp, occupancy, multipliers)
-    for simplify in (switch, derandomize) if cmdp.num_constraints == 1 else (derandomize,):
-        simpler = simplify(cmdp, policy)
-        if np.array_equal(simpler, policy):
-            break
-        mass = occupancy_of(Stepper(cmdp), simpler)
-        if np.all(_values(cmdp, mass) >= target - _AS_GOOD * cmdp.horizon):
-            return Plan(markov_policy(cmdp, mass, multipliers), mass)
-    else:
-        warnings.warn(
-            "rounding keeps the policy random in more places than there are constraints.",
-            CmdpaxWarning,
-            stacklevel=2,
-        )
+    actions = greedy_actions(cmdp, multipliers)
+    policy = markov_policy(occupancy, actions)
+    if np.count_nonzero(policy) - policy[..., 0].size <= cmdp.num_constraints:
+        return Plan(policy, occupancy)
+    simpler = derandomize(cmdp, policy)
+    mass = occupancy_of(Stepper(cmdp), simpler)
+    if np.all(_values(cmdp, mass) >= target - _AS_GOOD * cmdp.horizon):
+        return Plan(markov_policy(mass, actions), mass)
+    warnings.warn(
+        "rounding keeps the policy random in more places than there are constraints.",
+        CmdpaxWarning,
+        stacklevel=2,
+    )
     return Plan(policy, occupancy)
 
 
@@ -90,22 +87,20 @@ def mixture_occupancy(cmdp: CMDP, mixture: Mixture) -> np.ndarray:
     total = np.zeros((horizon, num_states, num_actions))
     device_cmdp, stepper = place(cmdp), Stepper(cmdp)
     for column, weight in zip(mixture.columns, mixture.weights, strict=True):
-        # The call that made the column makes its policy again, bit for bit.
-        plans = greedy_plans(device_cmdp, jnp.asarray(column.batch))
-        actions = np.asarray(plans.actions[column.row], dtype=np.intp)
-        mass = state_occupancy_of(stepper, actions)
-        index = actions[:, :, None]
-        before = np.take_along_axis(total, index, axis=2)
-        np.put_along_axis(total, index, before + weight * mass[:, :, None], axis=2)
+        certain = column.actions(device_cmdp)[:, :, None] == np.arange(num_actions)
+        total += weight * occupancy_of(stepper, certain)
     return total
 
 
-def markov_policy(cmdp: CMDP, occupancy: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
-    """π_h(a | s) = d_h(s, a) / Σ_a d_h(s, a); greedy for r + λᵀu where that is 0 / 0."""
-    weights = np.insert(multipliers, 0, 1.0)
+def greedy_actions(cmdp: CMDP, multipliers: np.ndarray) -> np.ndarray:
+    """Optimal actions for r + λᵀu, `[H, S]`."""
     # As many rows as pricing has: the same program serves.
-    batch = np.tile(weights, (num_priced(cmdp), 1))
-    actions = np.asarray(greedy_plans(place(cmdp), jnp.asarray(batch)).actions[0], dtype=np.intp)
+    batch = np.tile(np.insert(multipliers, 0, 1.0), (num_priced(cmdp), 1))
+    return np.asarray(greedy_plans(place(cmdp), batch).actions[0], dtype=np.intp)
+
+
+def markov_policy(occupancy: np.ndarray, actions: np.ndarray) -> np.ndarray:
+    """π_h(a | s) = d_h(s, a) / Σ_a d_h(s, a); the given action where that is 0 / 0."""
     mass = occupancy.sum(axis=2, keepdims=True)
     policy = np.divide(occupancy, mass, out=np.zeros_like(occupancy), where=mass > 0)
     steps, states = np.nonzero(mass[:, :, 0] == 0)

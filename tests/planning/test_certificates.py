@@ -18,6 +18,7 @@ from checks import one_step
 from cmdpax.planning.certificate import rounding_of, sharper_bound
 from cmdpax.planning.dynamic_program import greedy_values
 from cmdpax.planning.scaling import scale
+from degenerate import degenerate
 from lanes import quick_or_whole
 
 
@@ -169,18 +170,18 @@ def test_errors_of_computed_bounds_are_bounded(cmdp: cmdpax.CMDP, data: st.DataO
     error = float(rounding.of_bound(multipliers, 0, scaled.thresholds))
     true = exact.dual_value(model, multipliers, scaled.thresholds)
     assert abs(true - exact.fixed(computed)) <= exact.fixed(error)
-    sharper = sharper_bound(scaled, rounding, multipliers, 0, scaled.thresholds)
-    if sharper is not None:  # some machines have no extended precision
-        finer, smaller = sharper
-        assert smaller < error
+    for worth in (error, 0.0):  # with more mantissa, which some machines lack, and in integers
+        finer, smaller = sharper_bound(scaled, rounding, multipliers, 0, scaled.thresholds, worth)
+        assert smaller < error or worth
         assert abs(true - exact.fixed(finer)) <= exact.fixed(smaller)
+    assert smaller <= 2.0**-52 * abs(finer)
 
 
 def test_large_models_get_no_second_look() -> None:
     cmdp = cmdpax.environments.make("gridworld", height=40, width=40, horizon=200)
     bounds = rounding_of(cmdp)
     thresholds = np.zeros(cmdp.num_constraints)
-    assert sharper_bound(cmdp, bounds, thresholds, 0, thresholds) is None
+    assert sharper_bound(cmdp, bounds, thresholds, 0, thresholds, 0.0) is None
 
 
 def test_long_horizons_are_certified_beyond_double_precision() -> None:
@@ -189,6 +190,15 @@ def test_long_horizons_are_certified_beyond_double_precision() -> None:
     solution = cmdpax.solve(cmdpax.load(path))
     assert solution.multipliers.max() > 1e3
     assert solution.gap < 1e-7
+
+
+def test_steep_optima_are_certified_in_integers() -> None:
+    """λ is 4e6 relative to scale: with 64 bits of mantissa the bound would err by 4e-7."""
+    cmdp = degenerate(12_003_869).cmdp
+    for method in METHODS:
+        solution = cmdpax.solve(cmdp, method)
+        assert solution.gap < 1e-8 * np.abs(cmdp.rewards).max()
+        assert not exact.flaws_of(cmdp, solution)
 
 
 # ---------------------------------------------------------------------------- the verifier verifies

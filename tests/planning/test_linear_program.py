@@ -11,6 +11,7 @@ import reference
 import strategies
 from checks import one_step
 from cmdpax.planning import linear_program
+from degenerate import degenerate
 from golden_files import Golden
 
 
@@ -92,6 +93,21 @@ def test_multipliers_that_prove_nothing_are_not_believed(
 ) -> None:
     proposals(monkeypatch, lambda found: found._replace(multipliers=found.multipliers + 1.0))
     fallen_back(paper, "the optimum that HiGHS returned is certified to a gap of .* only")
+
+
+def test_a_tiny_miss_that_is_worth_much_is_not_believed() -> None:
+    """A probability of 2e-15 makes λ so large that a miss of 6e-12 of scale is worth 0.43."""
+    cmdp = degenerate(13_012_672).cmdp
+    with pytest.warns(cmdpax.CmdpaxWarning, match="HiGHS returned is worth .* more than any"):
+        solution = cmdpax.solve(cmdp, "occupancy-lp")
+    assert solution.value == pytest.approx(cmdpax.solve(cmdp).value, rel=1e-9)
+
+
+def test_circles_end() -> None:
+    """HiGHS makes no progress on this model, and would not stop."""
+    cmdp = degenerate(13_020_927).cmdp
+    with pytest.warns(cmdpax.CmdpaxWarning, match="HiGHS did not solve it within 16000 steps"):
+        cmdpax.solve(cmdp, "occupancy-lp")
 
 
 def test_a_program_that_is_not_solved_is_told(

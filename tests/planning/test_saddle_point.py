@@ -49,6 +49,20 @@ def test_random_models(cmdp: cmdpax.CMDP, temperature: float, cap: float) -> Non
     assert_saddle(cmdp, temperature, cap)
 
 
+def test_a_multiplier_just_below_its_bound() -> None:
+    """L-BFGS-B ends 1e-9 below the bound, and a Newton step of both multipliers leads nowhere."""
+    cmdp = cmdpax.CMDP(
+        transitions=[[[[1, 0], [2 / 3, 1 / 3]], [[1 / 2, 1 / 2], [1 / 2, 1 / 2]]]],
+        rewards=[[[0, -1], [1 / 2, -1 / 2]]],
+        constraint_rewards=[[[[-1, 1], [0, -1]]], [[[-1 / 2, -1 / 2], [-1, 0]]]],
+        thresholds=[-2.3805555555555555, -2.2569444444444438],
+        initial=[2 / 3, 1 / 3],
+        horizon=4,
+    )
+    found = assert_saddle(cmdp, 0.1, cap=0.3)
+    assert found.residual < 1e-12
+
+
 def test_bisection_finds_the_same_multiplier(bandit: Golden) -> None:
     # With I = 1 the gradient V_u - c + τλ is increasing: halve the interval where it changes sign.
     model = reference.densify(bandit.cmdp)

@@ -21,7 +21,8 @@ and T_{j,h} = Σ_{k≥h} max |z_{j,k}| a bound on the values of signal j from st
 Rows of transitions may sum to 1 + 1e-8; the errors grow by that factor at each step.
 
 These bounds are worst-case, and grow with H² and λ. Where they exceed what was asked for, the
-maximum is computed again with 64 bits of mantissa (`sharper_bound`).
+maximum is computed again with 64 bits of mantissa and, if that is not enough either and the model
+is small, in integers that leave nothing to be rounded (`sharper_bound`).
 """
 
 from typing import NamedTuple
@@ -31,7 +32,7 @@ import numpy as np
 
 from cmdpax.model import CMDP
 from cmdpax.planning.scaling import Scaled
-from cmdpax.planning.stepping import Stepper
+from cmdpax.planning.stepping import Stepper, part_at
 from cmdpax.transitions import Successors
 
 _ROUNDOFF = 2.0**-53
@@ -39,6 +40,8 @@ _MARGIN = 1.01  # for products of errors, and for the rounding of the bounds the
 _FINER = float(np.finfo(np.longdouble).eps) / 2 / _ROUNDOFF  # 2⁻¹¹, or 1 where there is no more
 _MOST_WORK = 2_000_000  # stored transitions times steps that are worth a second look
 _MOST_STEPS = 5_000
+_MOST_INTEGERS = 300_000  # the same, for integers
+_BITS = 256  # behind the point: numbers of 1e-60 keep all their digits
 
 
 class Rounding(NamedTuple):
@@ -108,20 +111,27 @@ def sharper_bound(
     multipliers: np.ndarray,
     signal: int | None,
     thresholds: np.ndarray,
+    worth: float,
 ) -> tuple[float, float] | None:
-    """D(λ) in extended precision and its error; None for a large model, or without extension."""
+    """D(λ) and its error, which is at most `worth` if that can be had.
+
+    None for a large model, and without extended precision for any that is not small.
+    """
     stored = jax.tree.leaves(cmdp.transitions)[-1]
-    too_large = stored[0].size * cmdp.horizon > _MOST_WORK or cmdp.horizon > _MOST_STEPS
-    if _FINER == 1.0 or too_large:
+    work = stored[0].size * cmdp.horizon
+    small = work <= _MOST_INTEGERS
+    if work > _MOST_WORK or cmdp.horizon > _MOST_STEPS or (_FINER == 1.0 and not small):
         return None
-    weights = np.insert(multipliers, 0, 0.0).astype(np.longdouble)
+    weights = np.insert(multipliers, 0, 0.0)
     if signal is not None:
         weights[signal] += 1.0
-    bound = cmdp.initial @ _maxima(cmdp, weights)
-    bound -= multipliers.astype(np.longdouble) @ thresholds
-    error = _FINER * rounding.of_bound(multipliers, signal, thresholds)
-    rounded = float(bound)
-    return rounded, float(error) + _dot(1) * abs(rounded)
+    error = _FINER * float(rounding.of_bound(multipliers, signal, thresholds))
+    if error > worth and small:
+        bound, error = _bound_in_integers(cmdp, weights, thresholds), 0.0
+    else:
+        extended = weights.astype(np.longdouble)
+        bound = float(cmdp.initial @ _maxima(cmdp, extended) - extended[1:] @ thresholds)
+    return bound, error + _dot(1) * abs(bound)
 
 
 def _maxima(cmdp: CMDP, weights: np.ndarray) -> np.ndarray:
@@ -134,6 +144,33 @@ def _maxima(cmdp: CMDP, weights: np.ndarray) -> np.ndarray:
         q_values += stepper.signals(step, states, actions) @ weights
         values = q_values.reshape(cmdp.num_states, -1).max(axis=1, keepdims=True)
     return values[:, 0]
+
+
+def _bound_in_integers(cmdp: CMDP, weights: np.ndarray, thresholds: np.ndarray) -> float:
+    """D(λ) in integers of 2⁻²⁵⁶: doubles and their products lose no digit that matters."""
+    factors, values = _as_integers(weights), np.zeros(cmdp.num_states, dtype=object)
+    lists = cmdp.transitions if isinstance(cmdp.transitions, Successors) else None
+    stored = cmdp.transitions if lists is None else lists.probabilities
+    last, changing = cmdp.horizon - 1, cmdp.rewards.shape[0] + cmdp.constraint_rewards.shape[1] > 2
+    for step in range(last, -1, -1):
+        if step == last or stored.shape[0] > 1:
+            rows = _as_integers(part_at(stored, step))
+        if step == last or changing:
+            constraints = part_at(cmdp.constraint_rewards.swapaxes(0, 1), step)
+            signals = _as_integers(np.concatenate([part_at(cmdp.rewards, step)[None], constraints]))
+            gained = (factors[:, None, None] * signals).sum(axis=0)
+        if lists is None:
+            expected = rows @ values
+        else:
+            expected = (rows * values[part_at(lists.successors, step)]).sum(axis=-1)
+        values = -(-(gained + expected).max(axis=1) >> _BITS)  # rounded up
+    bound = _as_integers(cmdp.initial) @ values - factors[1:] @ _as_integers(thresholds)
+    return float(np.ldexp(float(bound >> _BITS), -_BITS))
+
+
+def _as_integers(numbers: np.ndarray) -> np.ndarray:
+    found: np.ndarray = np.frompyfunc(int, 1, 1)(np.ldexp(numbers, _BITS))
+    return found
 
 
 class Certificate(NamedTuple):

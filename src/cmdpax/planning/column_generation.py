@@ -142,7 +142,7 @@ class Generator:
         points = np.array([found.multipliers, priced[lowest, :-1], found.master.multipliers])
         for point in np.unique(points, axis=0):
             sharper = sharper_bound(
-                self.scaled.cmdp, self.rounding, point, signal, self._thresholds
+                self.scaled.cmdp, self.rounding, point, signal, self._thresholds, worth
             )
             if sharper is not None and sum(sharper) < found.bound + found.error:
                 found = found._replace(bound=sharper[0], error=sharper[1], multipliers=point)

@@ -133,11 +133,15 @@ def _solve(
     import scipy.optimize
 
     bounds = np.column_stack([np.broadcast_to(lower, cost.shape), np.full(cost.shape, np.inf)])
+    # Where actions tie, HiGHS may go round in circles.
+    limit = {"maxiter": 1_000 + 5 * (len(equal[1]) + len(cost))}
     result = scipy.optimize.linprog(
-        cost, *at_most, *equal, bounds=bounds, method="highs", options=_OPTIONS
+        cost, *at_most, *equal, bounds=bounds, method="highs", options=_OPTIONS | limit
     )
     if result.status == 0:
         return result
     if result.status == 2:
         return "HiGHS calls it infeasible"
+    if result.status == 1:
+        return f"HiGHS did not solve it within {limit['maxiter']} steps"
     return f"HiGHS could not solve it (status {result.status})"

@@ -25,6 +25,7 @@ from cmdpax.planning.feasibility import (
 from cmdpax.planning.recovery import greedy_actions, markov_policy
 from cmdpax.planning.scaling import Scaled
 
+_WORTH = 1e-9  # an error of the bound that does not matter
 _CONVINCING = 1e-8  # the gap, per unit of scale, at which the program is solved
 
 
@@ -50,10 +51,12 @@ def solve_occupancies(scaled: Scaled) -> Proposal | str:
     if worst > TOLERANCE or (worst > _tiny_miss(scaled) and not _has_slack(scaled)):
         return f"the occupancy that HiGHS returned misses a threshold by {worst:.2g} of its scale"
     gap = proposal.bound - proposal.signal_values[0]
-    if not gap <= _CONVINCING * scaled.magnitudes[0]:
-        gap = scaled.number(gap)
-        return f"the optimum that HiGHS returned is certified to a gap of {gap:.2g} only"
-    return proposal
+    if abs(gap) <= _CONVINCING * scaled.magnitudes[0]:
+        return proposal
+    if gap < 0:  # a threshold that is missed by little can be worth much
+        more = scaled.number(-gap)
+        return f"the occupancy that HiGHS returned is worth {more:.2g} more than any feasible one"
+    return f"the optimum that HiGHS returned is certified to a gap of {scaled.number(gap):.2g} only"
 
 
 def _tiny_miss(scaled: Scaled) -> float:
@@ -99,7 +102,7 @@ def _examine(
     policy = markov_policy(found.occupancy, greedy_actions(cmdp, multipliers))
     values, occupancy = evaluate_policy(cmdp, jnp.asarray(policy))
     rounding = rounding_of(cmdp)
-    sharper = sharper_bound(cmdp, rounding, multipliers, signal, cmdp.thresholds)
+    sharper = sharper_bound(cmdp, rounding, multipliers, signal, cmdp.thresholds, _WORTH)
     if sharper is None:
         weights = np.insert(multipliers, 0, 0.0 if signal is None else 1.0)
         bound = weights @ greedy_values(cmdp, weights[None])[0] - multipliers @ cmdp.thresholds

@@ -27,7 +27,10 @@ from cmdpax.planning.dynamic_program import SoftPlan, place, soft_plan
 from cmdpax.precision import in_double_precision
 from cmdpax.validation import validate
 
-_MAX_NEWTON_STEPS = 50
+_MAX_NEWTON_STEPS = 200
+_PATIENCE = 3  # steps without improvement that end it
+_ROUNDING = 1e-14  # of values
+_PART_KEPT = 1e-4  # of the decrease that the gradient promises (Armijo)
 
 
 class RegularizedSolution(NamedTuple):
@@ -151,31 +154,48 @@ def _quasi_newton(dual: _Dual, multipliers: np.ndarray, max_multiplier: float) -
 
 
 def _newton(dual: _Dual, multipliers: np.ndarray, max_multiplier: float) -> np.ndarray:
-    """Projected Newton steps on the free multipliers, until they stop improving."""
+    """Projected Newton steps (Bertsekas, 1982), until they no longer improve.
+
+    Multipliers near a bound that the gradient would cross go to the bound. If they took part in the
+    Newton step, the bound would cut it short, and what is left might not be a descent.
+    """
 
     def residual(point: np.ndarray, gradient: np.ndarray) -> float:
         return float(np.abs(point - np.clip(point - gradient, 0.0, max_multiplier)).max())
 
-    _, gradient, _ = dual(multipliers)
+    value, gradient, _ = dual(multipliers)
     error = residual(multipliers, gradient)
+    best, least, idle = multipliers, error, 0
     for _ in range(_MAX_NEWTON_STEPS):
-        pinned = ((multipliers <= 0.0) & (gradient > 0)) | (
-            (multipliers >= max_multiplier) & (gradient < 0)
-        )
-        free = np.flatnonzero(~pinned)
-        step = np.zeros_like(multipliers)
-        hessian = dual.hessian(multipliers)[np.ix_(free, free)]
-        # Not `solve`: copies of a constraint in large units make the Hessian singular.
-        step[free] = -np.linalg.lstsq(hessian, gradient[free], rcond=None)[0]
-        improved = False
+        near = min(error, 0.01 * max_multiplier)
+        step = _direction(dual, multipliers, gradient, near, max_multiplier)
         for length in 0.5 ** np.arange(30):
             trial = np.clip(multipliers + length * step, 0.0, max_multiplier)
-            _, trial_gradient, _ = dual(trial)
+            trial_value, trial_gradient, _ = dual(trial)
             trial_error = residual(trial, trial_gradient)
-            if trial_error < error:
-                multipliers, gradient, error = trial, trial_gradient, trial_error
-                improved = True
+            promised = gradient @ (multipliers - trial)
+            # Near the minimum all values are alike, but for rounding, and gradients decide.
+            if trial_value <= value - _PART_KEPT * promised or trial_error <= error / 2:
                 break
-        if not improved or error == 0.0:
+        improved = trial_error < least or trial_value < value - _ROUNDING * abs(value)
+        idle = 0 if improved else idle + 1
+        multipliers, value, gradient, error = trial, trial_value, trial_gradient, trial_error
+        if error < least:
+            best, least = multipliers, error
+        if least == 0.0 or idle == _PATIENCE:
             break
-    return multipliers
+    return best
+
+
+def _direction(
+    dual: _Dual, multipliers: np.ndarray, gradient: np.ndarray, near: float, max_multiplier: float
+) -> np.ndarray:
+    """Newton's step for multipliers that are free, and minus the gradient for the others."""
+    pinned = ((multipliers <= near) & (gradient > 0)) | (
+        (multipliers >= max_multiplier - near) & (gradient < 0)
+    )
+    free, step = np.flatnonzero(~pinned), -gradient
+    hessian = dual.hessian(multipliers)[np.ix_(free, free)]
+    # Not `solve`: copies of a constraint in large units make the Hessian singular.
+    step[free] = -np.linalg.lstsq(hessian, gradient[free], rcond=None)[0]
+    return step

@@ -19,7 +19,7 @@ def solve(master: Master, thresholds: list[float], relaxation: float = 0.0, sign
     master.maximise_slack(np.array(thresholds), np.ones(len(thresholds)))
     slack = master.solve()
     assert slack.value >= -relaxation - 1e-12
-    master.maximise_signal(signal, relaxation)
+    master.maximise_signal(signal, np.array(thresholds) - relaxation)
     return master.solve()
 
 
@@ -39,7 +39,7 @@ def test_it_goes_on_with_new_columns_and_another_objective() -> None:
     # (-w + (1 - w), w - (1 - w)/2) are equal at w = 3/7.
     assert slack.value == pytest.approx(1 / 7, abs=1e-15)
     assert slack.multipliers.sum() == pytest.approx(1.0, abs=1e-15)
-    master.maximise_signal(0, relaxation=0.0)
+    master.maximise_signal(0, np.zeros(2))
     assert master.solve().value == pytest.approx(0.5, abs=1e-15)
     # Slacks down to -0.5:
     relaxed = solve(make([1.0, -1.0, 1.0], [0.0, 1.0, -0.5]), [0.0, 0.0], relaxation=0.5)
@@ -67,7 +67,7 @@ def test_other_thresholds_and_signals() -> None:
 
 def test_without_constraints_the_best_column_is_taken() -> None:
     master = make([1.0], [3.0], [2.0])
-    master.maximise_signal(0, 0.0)
+    master.maximise_signal(0, np.zeros(0))
     assert master.solve().weights.tolist() == [0.0, 1.0, 0.0]
 
 
@@ -118,7 +118,7 @@ def test_it_is_as_good_as_highs(seed: int) -> None:
     thresholds = draw.dirichlet(np.ones(num_columns)) @ columns[:, 1:]
     master.maximise_slack(thresholds, np.ones(num_constraints))
     assert master.solve().value >= -1e-12
-    master.maximise_signal(0, 1e-12)
+    master.maximise_signal(0, thresholds - 1e-12)
     solution = master.solve()
     expected = scipy.optimize.linprog(
         -columns[:, 0],

@@ -98,13 +98,14 @@ class Generator:
         self._progress = progress or (lambda num_columns, gap: None)
         self._master = Master(cmdp.num_constraints, float(cmdp.horizon), _NOISE * cmdp.horizon)
         self._thresholds = self.scaled.cmdp.thresholds
+        self._units = np.ones(cmdp.num_constraints)
         self._price(np.eye(1 + cmdp.num_constraints))
 
     def maximise_slack(
         self, thresholds: np.ndarray, units: np.ndarray, tolerance: float, goal: float
     ) -> Outcome:
         """Raise the smallest slack, in the units, to its maximum or until it reaches the goal."""
-        self._thresholds = thresholds
+        self._thresholds, self._units = thresholds, units
         self._master.maximise_slack(thresholds, units)
         first = np.append(np.full(len(units), 1.0 / units.sum()), np.inf)[None]
         old = self._priced.get(None, first)
@@ -120,9 +121,11 @@ class Generator:
         """Solve the CMDP, given columns of which some mixture is feasible.
 
         Signal 1 + i maximises V_{u_i} in place of V_r. Slacks, in the units in which they were
-        maximised, may be as low as `-relaxation`.
+        maximised, may be as low as `-relaxation`: value and bound are those of the relaxed problem,
+        and the bound is one of the problem as it is, too.
         """
-        self._master.maximise_signal(signal, relaxation)
+        self._thresholds = self._thresholds - relaxation * self._units
+        self._master.maximise_signal(signal, self._thresholds)
         first = np.append(np.zeros(self.scaled.cmdp.num_constraints), np.inf)[None]
         self._priced.setdefault(signal, first)
         return self._sharpen(self._generate(signal, tolerance, np.inf), signal, tolerance)

@@ -5,15 +5,18 @@ Column j is a policy with values f_j = V_r and g_{ij} = V_{u_i}. Over mixture we
 
     max t        subject to   Σ_j w_j g_{ij} - s_i - e_i t = c_i,   s ≥ 0,   t free,
 
-or f (or one of the g) with the slack bounded below,
+or f (or one of the g) where that is not negative,
 
-    max Σ_j w_j f_j   subject to the same with t = t' - relaxation and t' ≥ 0.
+    max Σ_j w_j f_j   subject to the same and t ≥ 0.
 
 They are one linear program with I + 1 rows. Any single column is a feasible basis of the first
-together with t, and the optimal basis of the first is feasible for the second (t' is then one more
+together with t, and the optimal basis of the first is feasible for the second (t is then one more
 surplus), so no basis has to be searched for. New columns leave a basis feasible, and simplex goes
-on from there. A basis that turns out to be useless is thrown away, and if simplex cannot do better
-from the start either, the last mixture that was good stays.
+on from there.
+
+Columns may differ by rounding alone, and so may the vertices between them. A basis that turns out
+to be useless is thrown away; then improvements count as rounding that are larger and larger, and at
+last the mixture that is there stays.
 """
 
 from typing import NamedTuple
@@ -23,7 +26,16 @@ import numpy as np
 from cmdpax.planning.simplex import Extended, Vertex, maximise
 
 _NEGATIVE = 1e-12  # a weight or surplus below minus this is no rounding
+_NOISES = np.array([1.0, 1e2, 1e4, 1e6])  # of values, tried one after the other
 _MISSED = 1e-12  # per unit of horizon: a mixture that misses a row by more is not believed
+
+
+class Program(NamedTuple):
+    """max gainsᵀx subject to `columns` x = `right` and x ≥ 0, in extended precision."""
+
+    columns: np.ndarray
+    right: np.ndarray
+    gains: np.ndarray
 
 
 class MasterSolution(NamedTuple):
@@ -75,20 +87,18 @@ class Master:
         self._thresholds, self._units = thresholds, units
         self._matrix[1:, 0] = -units
 
-    def maximise_signal(self, signal: int, relaxation: float) -> None:
-        """From now on, maximise f (or g_{signal - 1}); slacks may be as low as `-relaxation`.
-
-        Expects that the slack was raised to that before.
-        """
-        self._signal = signal
-        self._thresholds = self._thresholds - relaxation * self._units
+    def maximise_signal(self, signal: int, thresholds: np.ndarray) -> None:
+        """From now on, maximise f (or g_{signal - 1}); some mixture meets the thresholds."""
+        self._signal, self._thresholds = signal, thresholds
 
     def solve(self) -> MasterSolution:
         """The best mixture, and the multipliers that the rows have there."""
         program = self._program()
-        found = self._optimise(*program, self._basis)
-        if found is None or not found.clean:
-            again = self._optimise(*program, self._first_basis(*program[:2]))
+        found = self._optimise(program, self._basis, self._noise)
+        for noise in self._noise * _NOISES:
+            if found is not None and found.clean:
+                break
+            again = self._optimise(program, self._first_basis(program, noise), noise)
             found = max(found, again, key=lambda one: -np.inf if one is None else one.value)
         self._last = self.stay() if found is None else found
         return self._last
@@ -106,8 +116,8 @@ class Master:
             multipliers = multipliers + 1.0 / self._units.sum()
         return MasterSolution(self._value(weights), weights, multipliers)
 
-    def _program(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Matrix, right side and gains of the linear program."""
+    def _program(self) -> Program:
+        """The linear program as it is now."""
         right = np.ones(self._num_rows, dtype=Extended)
         right[1:] = self._thresholds
         gains = np.zeros(self._matrix.shape[1], dtype=Extended)
@@ -115,17 +125,17 @@ class Master:
             gains[0] = 1.0
         else:
             gains[self._num_rows :] = self._values[:, self._signal]
-        return self._matrix, right, gains
+        return Program(self._matrix, right, gains)
 
     def _slacks(self) -> np.ndarray:
         """The smallest slack of each column."""
         slacks = (self._values[:, 1:] - self._thresholds) / self._units
         return slacks.min(axis=1, initial=np.inf)
 
-    def _first_basis(self, columns: np.ndarray, right: np.ndarray) -> np.ndarray | None:
+    def _first_basis(self, program: Program, noise: float) -> np.ndarray | None:
         """One column, t, and the surpluses of all rows but the tightest.
 
-        If that is to be feasible with t' ≥ 0, then t' is raised first.
+        If that is to be feasible with t ≥ 0, then t is raised first.
         """
         if self._num_rows == 1:
             gains = np.zeros(len(self._values)) if self._signal is None else self._values[:, 0]
@@ -137,19 +147,19 @@ class Master:
         basis = np.append(basis, self._num_rows + column)
         if self._signal is None or slacks.min() >= 0:
             return basis
-        only_slack = np.zeros(columns.shape[1], dtype=Extended)
+        only_slack = np.zeros_like(program.gains)
         only_slack[0] = 1.0
-        raised = maximise(columns, right, only_slack, basis, 0, self._noise)
+        raised = maximise(*program._replace(gains=only_slack), basis, 0, noise)
         return None if raised is None else raised.basis
 
     def _optimise(
-        self, columns: np.ndarray, right: np.ndarray, gains: np.ndarray, basis: np.ndarray | None
+        self, program: Program, basis: np.ndarray | None, noise: float
     ) -> MasterSolution | None:
         """The optimum from a basis; None without one, and if what comes out misses a row."""
         if basis is None:
             return None
         free = 0 if self._signal is None and self._num_rows > 1 else None
-        vertex = maximise(columns, right, gains, basis, free, self._noise)
+        vertex = maximise(*program, basis, free, noise)
         if vertex is None:
             return None
         weights = self._weights_of(vertex)

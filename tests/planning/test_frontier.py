@@ -8,6 +8,7 @@ import reference
 import strategies
 from checks import EXACT, one_step
 from cmdpax.planning import column_generation
+from cmdpax.planning import frontier as frontier_module
 from golden_files import Golden
 
 TOLERANCE = 1.01e-10  # of gaps, in models with rewards of at most 1
@@ -245,6 +246,24 @@ def test_infeasibility_starts_where_that_of_solve_does(excess: float, feasible: 
     assert found.feasible.tolist() == [feasible]
     if feasible:
         assert found.value[0] == pytest.approx(0.0, abs=1e-8)
+
+
+def test_a_point_that_cannot_be_decided_is_told(
+    paper: Golden, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = frontier_module.maximise
+
+    def undecided(generator, thresholds, *rest, **options):
+        if thresholds[0] == 2.0:
+            raise cmdpax.SolverError("it is hard.")
+        return original(generator, thresholds, *rest, **options)
+
+    monkeypatch.setattr(frontier_module, "maximise", undecided)
+    with pytest.warns(
+        cmdpax.CmdpaxWarning, match=r"^thresholds\[1\] counts as infeasible: it is hard\.$"
+    ):
+        found = cmdpax.frontier(paper.cmdp, thresholds=[1.0, 2.0])
+    assert found.feasible.tolist() == [True, False]
 
 
 def test_all_points_may_be_infeasible(paper: Golden) -> None:

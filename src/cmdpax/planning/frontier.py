@@ -128,12 +128,8 @@ def frontier(
     found = _empty(chosen, cmdp.num_constraints, constraint, ends.largest_feasible)
     still_open: list[float] = []
     for done, point in enumerate(np.argsort(chosen, kind="stable"), start=1):
-        try:
-            there = _with(cmdp, constraint, chosen[point])
-            optimum = maximise(generator, there, tolerance, explain=False)
-        except (InfeasibleError, SolverError):
-            pass
-        else:
+        optimum = _optimum(generator, _with(cmdp, constraint, chosen[point]), tolerance, int(point))
+        if optimum is not None:
             _write(found, point, generator, optimum)
             if generator.is_open(optimum, tolerance):
                 still_open.append(float(found.gap[point]))
@@ -260,6 +256,23 @@ def _check(cmdp: CMDP, constraint: Any, num_points: Any) -> None:
         raise ParameterError(
             f"num_points is {shown(num_points)}, it must be at most {MOST_POINTS}."
         )
+
+
+def _optimum(
+    generator: Generator, thresholds: np.ndarray, tolerance: float, point: int
+) -> Outcome | None:
+    """The optimum at a point; None where nothing is feasible, as far as one can tell."""
+    try:
+        return maximise(generator, thresholds, tolerance, explain=False)
+    except InfeasibleError:
+        return None
+    except SolverError as undecided:
+        warnings.warn(
+            f"thresholds[{point}] counts as infeasible: {undecided}",
+            CmdpaxWarning,
+            stacklevel=4,  # past `frontier` and its double-precision context
+        )
+        return None
 
 
 def _warn(found: Frontier, still_open: list[float], tolerance: float) -> None:

@@ -72,10 +72,11 @@ def scale(cmdp: CMDP) -> Scaled:
     scaled = Scaled(cmdp, exponents, np.where(largest > 0, magnitudes, 1.0))
     if not exponents.any():
         return scaled._replace(cmdp=cmdp.replace(thresholds=scaled.clipped(cmdp.thresholds)))
+    factors = np.ldexp(1.0, -exponents)  # exact, as `validate` allows no scales beyond 1e±140
     return scaled._replace(
         cmdp=cmdp.replace(
-            rewards=np.ldexp(cmdp.rewards, -exponents[0]),
-            constraint_rewards=np.ldexp(cmdp.constraint_rewards, -exponents[1:, None, None, None]),
+            rewards=factors[0] * cmdp.rewards,
+            constraint_rewards=factors[1:, None, None, None] * cmdp.constraint_rewards,
             thresholds=scaled.clipped(cmdp.thresholds),
         )
     )

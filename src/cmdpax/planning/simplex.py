@@ -97,10 +97,12 @@ def maximise(
         reduced[basis] = 0.0
         size = 1.0 + float(np.abs(duals[1:]).sum())
         entering = _entering(reduced, (noise + 64 * _EPSILON) * size, idle > _PATIENCE)
-        point = _solve(inverse, matrix, right)
         leaving = None
-        if entering is not None:
-            direction = _solve(inverse, matrix, columns[:, entering])
+        if entering is None:
+            point = _solve(inverse, matrix, right)
+        else:
+            both = np.stack([right, columns[:, entering]], axis=1)
+            point, direction = _solve(inverse, matrix, both).T
             leaving = _leaving(point, direction, basis, free, idle > _PATIENCE)
         if entering is None or leaving is None:
             if fresh or _inverts(inverse, matrix):

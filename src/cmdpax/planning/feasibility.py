@@ -95,7 +95,8 @@ def _require_feasible(
         return 0.0
     if largest >= -TOLERANCE:
         return float(min(goal - largest, TOLERANCE))
-    slack = generator.sharpen_slack(slack)
+    if slack.bound + slack.error >= -TOLERANCE:
+        slack = generator.sharpen_slack(slack)
     if slack.bound + slack.error < -TOLERANCE:
         raise InfeasibleError(
             *(slater_gap_of(generator, thresholds) if explain else SlaterGap(slack.bound, 0))

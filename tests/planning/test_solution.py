@@ -443,3 +443,18 @@ def test_a_simpler_policy_that_is_worse_is_not_taken(monkeypatch: pytest.MonkeyP
     with pytest.warns(cmdpax.CmdpaxWarning, match="random in more places"):
         assert num_random_decisions(solution) > 2
     assert cmdpax.evaluate(cmdp, solution.policy).value == pytest.approx(solution.value, abs=1e-9)
+
+
+def test_how_a_mixture_rounds_does_not_keep_a_policy_random(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Sums over millions of places round more than backward induction: here by so much."""
+    cmdp = cmdpax.environments.make("gridworld", num_constraints=2, uniform_start=True, seed=3)
+    exact = recovery.Mixture.signal_values.fget
+    assert exact is not None
+    monkeypatch.setattr(
+        recovery.Mixture,
+        "signal_values",
+        property(lambda mixture: exact(mixture) + 2e-12 * cmdp.horizon),
+    )
+    assert num_random_decisions(cmdpax.solve(cmdp)) <= 2

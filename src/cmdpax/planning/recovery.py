@@ -57,7 +57,8 @@ def simplify_plan(
     """The Markov policy of an occupancy, random in at most I places if its values allow it.
 
     The policy is evaluated before it is returned. If rounding made it worse than the values that it
-    should have, the policy of the occupancy as it is takes its place.
+    should have, the policy of the occupancy as it is takes its place. Both are sums over an
+    occupancy: of millions of places, these round more than the backward induction behind `target`.
     """
     actions = greedy_actions(cmdp, multipliers)
     policy = markov_policy(occupancy, actions)
@@ -65,7 +66,8 @@ def simplify_plan(
         return Plan(policy, occupancy)
     simpler = derandomize(cmdp, policy)
     mass = occupancy_of(Stepper(cmdp), simpler)
-    if np.all(_values(cmdp, mass) >= target - _AS_GOOD * cmdp.horizon):
+    wanted = np.minimum(target, _values(cmdp, occupancy))
+    if np.all(_values(cmdp, mass) >= wanted - _AS_GOOD * cmdp.horizon):
         return Plan(markov_policy(mass, actions), mass)
     warnings.warn(
         "rounding keeps the policy random in more places than there are constraints.",

@@ -57,9 +57,12 @@ def flaws_on(
 
 
 def _largest_gap(cmdp: cmdpax.CMDP, multipliers: np.ndarray) -> float:
-    """Steep optima hang on the last bits of V_u: without slack, or with probabilities of 1e-12."""
+    """Steep optima hang on the last bits of V_u: without slack, or with probabilities of 1e-12.
+
+    Without slack, thresholds are relaxed by 1e-15 H s and more, and the optimum by λ times that.
+    """
     of_reward, *of_constraints = exact.scales_of(cmdp)
-    last_bits = 2.0**-52 * cmdp.horizon * np.array(of_constraints)
+    last_bits = 2.0**-48 * cmdp.horizon * np.array(of_constraints)
     return AGREEMENT * of_reward + float(multipliers @ last_bits)
 
 

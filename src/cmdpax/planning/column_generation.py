@@ -181,6 +181,9 @@ class Generator:
             # Without a feasible mixture there is nothing to return: no limit while looking for one,
             # or for what is feasible.
             full = signal == 0 and len(self.columns) >= self._max_columns
+            if num_new == 0 and not full and signal is not None and bound - master.value > tolerance:
+                num_new = self._price_others(signal)
+                bound, error, centre = self._best_bound(signal)
             if num_new == 0 or full:
                 return Outcome(master, bound, error, centre)
 
@@ -197,6 +200,13 @@ class Generator:
         priced = np.column_stack([points, maxima])
         self._priced[signal] = np.concatenate([self._priced[signal], priced])
         return num_new
+
+    def _price_others(self, signal: int) -> int:
+        """Plan for multipliers that another solver of the master finds."""
+        if not self.scaled.cmdp.num_constraints:
+            return 0
+        others = self._master.other_multipliers()
+        return 0 if others is None else self._price_multipliers(signal, others[None])
 
     def _best_bound(self, signal: int | None) -> tuple[float, float, np.ndarray]:
         """The best bound that multipliers priced so far give at the thresholds, and its λ.

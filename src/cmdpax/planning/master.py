@@ -103,6 +103,24 @@ class Master:
         self._last = self.stay() if found is None else found
         return self._last
 
+    def other_multipliers(self) -> np.ndarray | None:
+        """Duals by HiGHS, min over λ ≥ 0 of max_j (f_j + λᵀ(g_j - c)); None if it has none.
+
+        Where vertices coincide, simplex may end at duals that promise nothing new and still bound
+        nothing; another algorithm ends at others.
+        """
+        try:
+            from scipy.optimize import linprog
+        except ModuleNotFoundError:  # a bare machine: the certificate will say how far it came
+            return None
+        slacks = self._values[:, 1:] - self._thresholds
+        gains = np.zeros(len(slacks)) if self._signal is None else self._values[:, self._signal]
+        rows = np.column_stack([slacks, -np.ones(len(slacks))])  # λ and the maximum
+        costs = np.append(np.zeros(self._num_rows - 1), 1.0)
+        bounds = [(0, None)] * (self._num_rows - 1) + [(None, None)]
+        found = linprog(costs, A_ub=rows, b_ub=-gains, bounds=bounds, method="highs")
+        return found.x[:-1] if found.status == 0 else None
+
     def stay(self) -> MasterSolution:
         """Without a step of simplex: the last mixture, or else the column with the most slack."""
         weights = np.zeros(len(self._values))

@@ -203,7 +203,9 @@ def test_steep_optima_are_certified_in_integers() -> None:
 
 
 @may_fall_back
-@pytest.mark.parametrize("seed", [14_006_347, 14_010_937, 14_020_266, 14_021_103, 31_010_529])
+@pytest.mark.parametrize(
+    "seed", [14_006_347, 14_010_937, 14_020_266, 14_021_103, 31_010_529, 41_001_170]
+)
 def test_rounding_of_constant_constraints_decides_nothing(seed: int) -> None:
     """Every policy has the same V_u but for its last bits: bases of the master are nearly singular.
 

@@ -119,7 +119,7 @@ class Master:
         costs = np.append(np.zeros(self._num_rows - 1), 1.0)
         bounds = [(0, None)] * (self._num_rows - 1) + [(None, None)]
         found = linprog(costs, A_ub=rows, b_ub=-gains, bounds=bounds, method="highs")
-        return found.x[:-1] if found.status == 0 else None
+        return np.maximum(found.x[:-1], 0.0) if found.status == 0 else None
 
     def stay(self) -> MasterSolution:
         """Without a step of simplex: the last mixture, or else the column with the most slack."""

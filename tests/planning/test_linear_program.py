@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 import cmdpax
 import reference
 import strategies
+from certified import flaws_on
 from checks import one_step
 from cmdpax.planning import linear_program
 from degenerate import degenerate
@@ -135,3 +136,9 @@ def test_a_slater_gap_is_not_believed_either(
     with pytest.warns(cmdpax.CmdpaxWarning, match=reason):
         found = cmdpax.slater_gap(paper.cmdp, "occupancy-lp")
     assert found.gap == pytest.approx(float(paper["optimum_slater_gap"]), abs=1e-9)
+
+
+def test_a_chain_on_which_presolving_does_not_end() -> None:
+    """HiGHS' presolve overflowed the stack on this model, and with it ended the process."""
+    model = degenerate(51_000_831)
+    assert not flaws_on(model.cmdp, model.feasible)

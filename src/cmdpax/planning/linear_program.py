@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _OPTIONS = {
     "primal_feasibility_tolerance": 1e-10,
     "dual_feasibility_tolerance": 1e-10,
+    "presolve": False,  # on chains of 500 steps it may call itself without end, a crash
 }
 
 

@@ -118,7 +118,10 @@ class Master:
         rows = np.column_stack([slacks, -np.ones(len(slacks))])  # λ and the maximum
         costs = np.append(np.zeros(self._num_rows - 1), 1.0)
         bounds = [(0, None)] * (self._num_rows - 1) + [(None, None)]
-        found = linprog(costs, A_ub=rows, b_ub=-gains, bounds=bounds, method="highs")
+        options = {"presolve": False}  # it may crash; see `linear_program`
+        found = linprog(
+            costs, A_ub=rows, b_ub=-gains, bounds=bounds, method="highs", options=options
+        )
         return np.maximum(found.x[:-1], 0.0) if found.status == 0 else None
 
     def stay(self) -> MasterSolution:

@@ -6,36 +6,13 @@ from typing import Any
 import numpy as np
 
 from cmdpax.errors import ParameterError, check_choice, require_count, shown
-from cmdpax.learners import DEFAULT_REGULARIZATION, factory_of
-from cmdpax.learners.base import Factory
 from cmdpax.limits import require_room
 from cmdpax.optimism import Optimism
-from cmdpax.schedules import Schedule, Scheduled
-
-Algorithm = str | Factory
-"""A registered name, or a factory of the user's own."""
 
 _EVERY_EPISODE_UP_TO = 100_000
 _RECORDED_BEYOND = 10_000
 RUN_BYTES = 1024
 """What a run takes before it is begun, about."""
-
-
-def as_factory(algorithm: Algorithm) -> Factory:
-    """A registered algorithm's factory, or the user's own."""
-    return algorithm if callable(algorithm) else factory_of(str(algorithm))
-
-
-def name_of(algorithm: Algorithm) -> str:
-    """The registered name, or the name of the user's own factory."""
-    return algorithm if isinstance(algorithm, str) else getattr(algorithm, "__qualname__", "own")
-
-
-def address_of(algorithm: Algorithm) -> str:
-    """The name, or where the user's own factory can be imported from."""
-    if isinstance(algorithm, str):
-        return algorithm
-    return f"{algorithm.__module__}:{getattr(algorithm, '__qualname__', repr(algorithm))}"
 
 
 def as_optimism(optimism: str | Optimism, num_episodes: int) -> Optimism:
@@ -49,22 +26,6 @@ def as_optimism(optimism: str | Optimism, num_episodes: int) -> Optimism:
     }
     check_choice("optimism", optimism, tuple(profiles))
     return profiles[optimism]()
-
-
-def as_regularization(algorithm: Algorithm, given: Scheduled | None) -> Scheduled:
-    """τ: the default of the algorithm, or what was given, if the algorithm takes it."""
-    name = algorithm if isinstance(algorithm, str) and ":" not in algorithm else ""
-    if given is None:
-        return DEFAULT_REGULARIZATION if name.startswith("regularized") else 0.0
-    initial = given.initial if isinstance(given, Schedule) else given
-    if name.startswith("vanilla") and initial != 0:
-        raise ParameterError(
-            f"{name} has no regularization, got {initial}; use "
-            f"{name.replace('vanilla', 'regularized')}."
-        )
-    if name == "regularized-dual" and initial == 0:
-        raise ParameterError("regularized-dual divides by τ, got 0; use vanilla-dual.")
-    return given
 
 
 def as_levels(levels: Any) -> tuple[float, ...]:

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from cmdpax.history import Log
-from cmdpax.learners.base import Hyperparameters
+from cmdpax.learners.algorithm import Algorithm
+from cmdpax.learners.parameters import parameters_in_words
 from cmdpax.model import CMDP, Sizes
 from cmdpax.optimism import Optimism
 from cmdpax.simulation import Design, Entries, Runs
@@ -21,8 +22,19 @@ class Configuration(NamedTuple):
     """One run: its seed and what the user chose for it."""
 
     seed: int
-    hyperparameters: Hyperparameters
+    algorithm: Algorithm
+    parameters: Any  # the algorithm's record
     optimism: Optimism
+
+    @property
+    def words(self) -> str:
+        """The parameters, for people."""
+        return parameters_in_words(self.parameters)
+
+    def describe(self) -> dict[str, Any]:
+        """As JSON holds it; schedules are (initial, exponent, offset)."""
+        chosen = self.algorithm.describe(self.parameters)
+        return {"seed": self.seed, **chosen, "optimism": self.optimism._asdict()}
 
 
 class Task(NamedTuple):
@@ -74,18 +86,23 @@ def cast(tree: Any, dtype: Any) -> Any:
     return jax.tree.map(convert, tree)
 
 
-def stack_runs(sizes: Sizes, configurations: Sequence[Configuration], dtype: Any) -> Runs:
+def stack_runs(
+    sizes: Sizes, configurations: Sequence[Configuration], num_episodes: int, dtype: Any
+) -> Runs:
     """Stack the configurations; the key of a run is that of its seed alone."""
+    algorithm = configurations[0].algorithm
     seeds = jnp.asarray(np.array([c.seed for c in configurations], dtype=np.uint32))
     keys = jax.vmap(functools.partial(jax.random.key, impl="threefry2x32"))(seeds)
-    chosen, places = _distinct(c.hyperparameters for c in configurations)
+    records, places = _distinct(c.parameters for c in configurations)
+    chosen = [algorithm.numbers(parameters) for parameters in records]
     profiles, profile_places = _distinct(c.optimism for c in configurations)
     bonuses = [profile.numbers(sizes) for profile in profiles]
+    counts = None if algorithm.anytime else jnp.full(len(seeds), num_episodes, jnp.int32)
 
     def stack(trees: list[Any], places: np.ndarray) -> Any:
         return jax.tree.map(lambda *numbers: jnp.asarray(np.array(numbers)[places], dtype), *trees)
 
-    return Runs(keys, stack(chosen, places), stack(bonuses, profile_places))
+    return Runs(keys, stack(chosen, places), stack(bonuses, profile_places), counts)
 
 
 def _distinct(values: Iterable[Value]) -> tuple[list[Value], np.ndarray]:

@@ -17,9 +17,9 @@ from cmdpax.batch import Collected, Configuration, Task, model_bytes
 from cmdpax.checkpoints import Checkpoint
 from cmdpax.errors import ParameterError
 from cmdpax.group import Group, Inspect, Position, run_group
-from cmdpax.hyperparameters import is_constant
 from cmdpax.model import CMDP
 from cmdpax.potential import Saddle, saddle_of
+from cmdpax.schedules import is_constant
 from cmdpax.simulation import Progress
 
 _CACHE_BYTES = 5 * 2**20  # of a core, for the models of its group of runs
@@ -185,12 +185,22 @@ def find_saddles(cmdp: CMDP, configurations: Sequence[Configuration]) -> list[Sa
     """The saddle point that each run approaches."""
     found: dict[tuple[float, float, float], Saddle] = {}
     result = []
-    for _, chosen, _ in configurations:
-        tau, margin = chosen.regularization, chosen.margin
-        if not (is_constant(tau) and is_constant(margin) and tau.initial > 0):
+    for configuration in configurations:
+        key = _saddle_key(configuration)
+        if key is None:
             raise ParameterError("the potential is defined for a constant τ > 0 and margin.")
-        key = (tau.initial, chosen.max_multiplier, margin.initial)
         if key not in found:
             found[key] = saddle_of(cmdp, *key)
         result.append(found[key])
     return result
+
+
+def _saddle_key(configuration: Configuration) -> tuple[float, float, float] | None:
+    """(τ, λ_max, margin), where they are constants and τ > 0; None for all other learners."""
+    if not {"regularization", "max_multiplier", "margin"} <= set(configuration.algorithm.names):
+        return None
+    chosen = configuration.parameters
+    tau, margin = chosen.regularization, chosen.margin
+    if not (is_constant(tau) and is_constant(margin) and tau.initial > 0):
+        return None
+    return tau.initial, chosen.max_multiplier, margin.initial

@@ -33,6 +33,7 @@ class Knowledge(NamedTuple):
     support: Support | None  # the states that may follow, where they are listed
     bonuses: Bonuses
     stationary: bool = False  # the model is the same at every step: counts are shared by the steps
+    num_episodes: Integer[Array, ""] | None = None  # K, for an algorithm that is not anytime
 
     @property
     def num_tables(self) -> int:

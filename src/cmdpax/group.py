@@ -82,7 +82,7 @@ class Group(NamedTuple):
         return cls(
             task,
             cast(one, dtype),
-            stack_runs(cmdps[0].sizes, configurations, dtype),
+            stack_runs(cmdps[0].sizes, configurations, task.num_episodes, dtype),
             jnp.asarray(optima, dtype),
             None if saddles is None else cast(_stack(saddles), dtype),
         )
@@ -153,8 +153,9 @@ class Group(NamedTuple):
             design.stacked,
             design.runs_last,
         )
-        caps = self.runs.hyperparameters.max_multiplier
-        capped = position.capped + _count_capped(block.multipliers, caps, jnp.int32(count))
+        capped = position.capped
+        if (caps := self.runs.parameters.get("max_multiplier")) is not None:
+            capped = capped + _count_capped(block.multipliers, caps, jnp.int32(count))
         flaws = _first_flaws(
             position.flaws, block, jnp.int32(first), jnp.int32(count), design.runs_last
         )

@@ -15,14 +15,18 @@ from jaxtyping import Array, Float, Integer
 
 from cmdpax.errors import ParameterError, check_choice, require_count
 from cmdpax.evaluation import occupancy, q_values, signal_array
-from cmdpax.hyperparameters import hyperparameters, is_constant
-from cmdpax.learners.base import Hyperparameters, rates_at
+from cmdpax.learners.parameters import (
+    Hyperparameters,
+    choose_hyperparameters,
+    parameters_in_words,
+    rates_at,
+)
 from cmdpax.model import CMDP
 from cmdpax.planning.dynamic_program import Stage, backward_plan, greedy, soft
 from cmdpax.potential import Saddle, potential, saddle_of
 from cmdpax.precision import in_double_precision
-from cmdpax.schedules import Scheduled
-from cmdpax.schemes import dual_descent, lagrangian, mirror_ascent, raise_to_floor
+from cmdpax.schedules import Scheduled, as_schedule, is_constant
+from cmdpax.schemes import dual_descent, primal_dual_step, raise_to_floor
 from cmdpax.transitions import at_step
 from cmdpax.validation import validate
 
@@ -68,6 +72,15 @@ class Shown(NamedTuple):
     potential: Float[Array, ""]
 
 
+def evaluate_with_entropy(
+    cmdp: CMDP, log_policy: Float[Array, "H S A"]
+) -> tuple[Float[Array, "H L S A"], Float[Array, " L"]]:
+    """Q and V of the rewards, of every constraint and of ψ = -log π, in this order."""
+    signals = jnp.concatenate([signal_array(cmdp), -log_policy[:, None]], axis=1)
+    every_q, values = q_values(cmdp.transitions, signals, jnp.exp(log_policy))
+    return every_q, values @ cmdp.initial
+
+
 def iterate_once(
     cmdp: CMDP,
     state: SchemeState,
@@ -76,33 +89,30 @@ def iterate_once(
     scheme: str,
 ) -> tuple[SchemeState, SchemeState]:
     """One iteration: (π_k, λ_k) as played, and the state after it."""
-    step_size, regularization, max_multiplier, _ = rates_at(chosen, state.iteration)
+    rates = rates_at(chosen, state.iteration)
     if scheme == "primal-dual":
         log_policy = state.log_policy
-        signals = jnp.concatenate([signal_array(cmdp), -log_policy[:, None]], axis=1)
-        every_q, values = q_values(cmdp.transitions, signals, jnp.exp(log_policy))
-        constraint_values = (values @ cmdp.initial)[1:-1]
-        q_lagrangian = lagrangian(every_q, state.multipliers, regularization)
-        following = mirror_ascent(log_policy, q_lagrangian, step_size)
-        following = raise_to_floor(following, policy_floor)
+        every_q, values = evaluate_with_entropy(cmdp, log_policy)
+        slacks = values[1:-1] - cmdp.thresholds
+        step = primal_dual_step(log_policy, state.multipliers, every_q, slacks, rates)
+        following, multipliers = raise_to_floor(step.log_policy, policy_floor), step.multipliers
     else:
         signals = signal_array(cmdp)
         reward = signals[:, 0] + jnp.einsum("i,hisa->hsa", state.multipliers, signals[:, 1:])
         plan = backward_plan(
             lambda step: Stage(at_step(cmdp.transitions, step), reward[step], signals[step]),
             cmdp.sizes,
-            soft(regularization) if scheme == "dual" else greedy,
+            soft(rates.regularization) if scheme == "dual" else greedy,
             jnp.asarray(cmdp.initial),
         )
         log_policy = following = plan.log_policy
-        constraint_values = plan.signal_values[1:]
-    multipliers = dual_descent(
-        state.multipliers,
-        constraint_values - cmdp.thresholds,
-        step_size,
-        regularization,
-        max_multiplier,
-    )
+        multipliers = dual_descent(
+            state.multipliers,
+            plan.signal_values[1:] - cmdp.thresholds,
+            rates.step_size,
+            rates.regularization,
+            rates.max_multiplier,
+        )
     mass = occupancy(cmdp, jnp.exp(log_policy))
     total = state.total_occupancy + mass
     played = state._replace(log_policy=log_policy, total_occupancy=mass)
@@ -179,12 +189,17 @@ def iterate(
     validate(cmdp)
     check_choice("scheme", scheme, tuple(SCHEMES))
     num_iterations = require_count("num_iterations", num_iterations)
-    chosen = hyperparameters(step_size, regularization, max_multiplier, 0.0, num_iterations)
+    chosen = choose_hyperparameters(
+        num_iterations,
+        step_size=step_size,
+        regularization=regularization,
+        max_multiplier=max_multiplier,
+    )
     _check_floor(scheme, policy_floor)
-    tau = chosen.regularization
+    tau = as_schedule("regularization", chosen.regularization)
     saddle = None
     if is_constant(tau) and tau.initial > 0:
-        saddle = saddle_of(cmdp, tau.initial, max_multiplier)
+        saddle = saddle_of(cmdp, tau.initial, chosen.max_multiplier)
     kind = "greedy" if scheme == "dual" and tau.initial == 0 else scheme
     return _collect(cmdp, chosen, float(policy_floor), saddle, num_iterations, kind)
 
@@ -230,7 +245,8 @@ def _require_finite(value: np.ndarray, multipliers: np.ndarray, chosen: Hyperpar
     finite = np.isfinite(value) & np.isfinite(multipliers).all(axis=-1)
     if not finite.all():
         raise ParameterError(
-            f"iteration {int(np.argmin(finite)) + 1} is not a finite number with {chosen}; choose "
+            f"iteration {int(np.argmin(finite)) + 1} is not a finite number with "
+            f"{parameters_in_words(chosen)}; choose "
             "less extreme hyperparameters."
         )
 

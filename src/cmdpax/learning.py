@@ -1,6 +1,7 @@
 """`learn`: a learner on a simulated CMDP, with honest accounts."""
 
 import functools
+import inspect
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -10,22 +11,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from cmdpax.arguments import (
-    Algorithm,
-    address_of,
-    as_factory,
-    as_optimism,
-    as_regularization,
-    as_seeds,
-    name_of,
-)
+from cmdpax.arguments import as_optimism, as_seeds
 from cmdpax.batch import Collected, Configuration, Task
 from cmdpax.checkpoints import Checkpoint
 from cmdpax.engine import find_saddles, run_batch
 from cmdpax.errors import CmdpaxWarning, LearnerError, ParameterError
 from cmdpax.history import History
-from cmdpax.hyperparameters import hyperparameters
-from cmdpax.learners import algorithms
+from cmdpax.learners import Named, as_algorithm
 from cmdpax.learners.contract import require_sound
 from cmdpax.limits import require_room
 from cmdpax.manifest import read_manifest, write_manifest
@@ -35,22 +27,17 @@ from cmdpax.options import UNSAFE_AT, Options
 from cmdpax.planning.solution import Solution, solve
 from cmdpax.regret import Regret
 from cmdpax.rescaling import require_unit_rewards
-from cmdpax.schedules import Scheduled
 from cmdpax.simulation import Design, Progress
 from cmdpax.validation import validate
 
 
 def learn(
     cmdp: CMDP,
-    algorithm: Algorithm,
+    algorithm: Named,
     *,
     num_episodes: int,
     seeds: int | Iterable[int] = 1,
     optimism: str | Optimism = "empirical",
-    step_size: Scheduled = 0.1,
-    regularization: Scheduled | None = None,
-    max_multiplier: float = 6.0,
-    margin: Scheduled = 0.0,
     observations: str = "mean",
     record: Iterable[int] | None = None,
     unsafe_at: Sequence[float] = UNSAFE_AT,
@@ -60,6 +47,7 @@ def learn(
     stationary: bool = False,
     progress: bool | Progress = False,
     checkpoint: str | Path | None = None,
+    **parameters: Any,
 ) -> History:
     """Learn a CMDP online, and account for every episode in the true model.
 
@@ -69,11 +57,6 @@ def learn(
         num_episodes: K.
         seeds: how many runs (seeds 0, 1, …), or their seeds.
         optimism: "empirical", "live", "theory", or a `cmdpax.Optimism`.
-        step_size: η, a number or a schedule.
-        regularization: τ, a number or a schedule; None is 0.02 for regularized algorithms and 0
-            for vanilla ones, which refuse another value.
-        max_multiplier: λ_max.
-        margin: the learner's thresholds are c + margin; the accounts' are c.
         observations: what the learner sees: "mean" rewards, or "bernoulli" draws.
         record: the episodes to keep; None keeps every one up to K = 100,000, beyond that 10,000
             log-spaced ones. Sums are over all episodes either way.
@@ -86,6 +69,10 @@ def learn(
         progress: show a bar, or call a function with the episodes done and in all.
         checkpoint: a file that keeps what was done, every ten seconds and when interrupted; where
             it is there already, the runs go on from it, and end bit for bit as without.
+        parameters: those of the algorithm, which `cmdpax algorithms` lists. The paper's algorithms
+            have `step_size` (η), `regularization` (τ; 0.02, or 0 for vanilla ones, which refuse
+            another value), `max_multiplier` (λ_max) and `margin` (the learner's thresholds are
+            c + margin; the accounts' are c); all but λ_max may be schedules.
 
     Raises:
         LearnerError: the learner returned something that is not a policy, or multipliers that are
@@ -101,20 +88,18 @@ def learn(
     options = Options(
         num_episodes, observations, record, unsafe_at, potential, log, precision, stationary
     )
-    count = options.num_episodes
-    chosen = hyperparameters(
-        step_size, as_regularization(algorithm, regularization), max_multiplier, margin, count
-    )
+    count, known = options.num_episodes, as_algorithm(algorithm)
+    chosen = known.choose(parameters, count, inspect.signature(learn).parameters)
     profile = as_optimism(optimism, count)
-    configurations = [Configuration(seed, chosen, profile) for seed in as_seeds(seeds)]
-    return learn_batch(cmdp, algorithm, configurations, options, progress, checkpoint)
+    configurations = [Configuration(seed, known, chosen, profile) for seed in as_seeds(seeds)]
+    return learn_batch(cmdp, configurations, options, progress, checkpoint)
 
 
 def repeat(
     cmdp: CMDP,
     manifest: dict[str, Any],
     *,
-    algorithm: Algorithm | None = None,
+    algorithm: Named | None = None,
     progress: bool | Progress = False,
 ) -> History:
     """Make the runs of a manifest again.
@@ -136,41 +121,23 @@ def repeat(
         >>> bool((again.value == history.value).all())
         True
     """
-    configurations, options = read_manifest(manifest)
+    configurations, options = read_manifest(manifest, algorithm)
     if manifest["cmdp"] != cmdp.fingerprint:
         raise ParameterError(
             f"the CMDP's fingerprint is {cmdp.fingerprint}, the manifest's {manifest['cmdp']}; "
             "give the CMDP of the manifest."
         )
-    chosen = manifest["algorithm"] if algorithm is None else algorithm
-    _require_same_algorithm(manifest["algorithm"], algorithm)
-    return learn_batch(cmdp, chosen, configurations, options, progress)
-
-
-def _require_same_algorithm(name: str, given: Algorithm | None) -> None:
-    """Runs are made again with the algorithm that made them; one's own must be given."""
-    if given is None:
-        if name not in algorithms():
-            raise ParameterError(
-                f"the runs were made with the algorithm {name!r}, which cmdpax does not have; give "
-                "it as algorithm=, a factory or its address."
-            )
-    elif name not in (name_of(given), address_of(given)):
-        raise ParameterError(
-            f"the runs were made with the algorithm {name!r}, not with {name_of(given)!r}; give "
-            "the one that made them."
-        )
+    return learn_batch(cmdp, configurations, options, progress)
 
 
 def learn_batch(
     cmdp: CMDP,
-    algorithm: Algorithm,
     configurations: Sequence[Configuration],
     options: Options,
     progress: bool | Progress = False,
     checkpoint: str | Path | None = None,
 ) -> History:
-    """`learn` for a list of configurations: all runs share one compiled batch."""
+    """`learn` for configurations of one algorithm: all runs share one compiled batch."""
     validate(cmdp)
     require_unit_rewards(cmdp)
     known = {configuration.optimism.rewards for configuration in configurations}
@@ -179,11 +146,12 @@ def learn_batch(
     _require_room(cmdp, len(configurations), options)
     solution = solve(cmdp)
     _warn_small_cap(cmdp, solution, configurations)
+    algorithm = configurations[0].algorithm
     design = Design(
-        factory=as_factory(algorithm),
+        algorithm=algorithm,
+        choices=algorithm.choices(configurations[0].parameters),
         rewards_known=known == {"known"},
         bernoulli=options.observations == "bernoulli",
-        stacked=False,
         keep_log=options.log,
         keep_log_policies=options.potential,
         stationary=options.stationary,
@@ -199,13 +167,13 @@ def learn_batch(
         options.num_episodes,
         tuple(options.unsafe_at),
     )
-    manifest = write_manifest(cmdp, algorithm, configurations, options, solution)
-    inspect = functools.partial(_inspect, algorithm, configurations)
+    manifest = write_manifest(cmdp, configurations, options, solution)
+    watch = functools.partial(_inspect, configurations)
     opened = nullcontext() if checkpoint is None else Checkpoint(checkpoint, manifest)
     in_precision = jax.enable_x64(options.precision == "double")
     with opened as kept, in_precision, _reporting(progress) as report:
-        collected = run_batch(task, configurations, saddles, report, kept, inspect)
-    _require_finite(algorithm, configurations, collected)
+        collected = run_batch(task, configurations, saddles, report, kept, watch)
+    _require_finite(configurations, collected)
     _warn_capped(collected.capped, options.num_episodes)
     return _history(collected, options, solution, cmdp, manifest)
 
@@ -243,29 +211,26 @@ def _require_room(cmdp: CMDP, num_runs: int, options: Options) -> None:
     )
 
 
-def _require_finite(
-    algorithm: Algorithm, configurations: Sequence[Configuration], collected: Collected
-) -> None:
+def _require_finite(configurations: Sequence[Configuration], collected: Collected) -> None:
     """No account that is not a number, wherever it came from, such as a checkpoint."""
     finite = np.isfinite(np.stack(collected.entries)).all(axis=(0, 2, 3))
     if not finite.all():
-        seed, chosen, _ = configurations[int(np.argmin(finite))]
+        run = configurations[int(np.argmin(finite))]
         raise LearnerError(
-            f"the accounts of {name_of(algorithm)} (seed {seed}, {chosen}) are not finite numbers; "
+            f"the accounts of {run.algorithm.name} (seed {run.seed}, {run.words}) are not finite "
+            "numbers; "
             "choose less extreme hyperparameters, and begin anew without the checkpoint."
         )
 
 
-def _inspect(
-    algorithm: Algorithm, configurations: Sequence[Configuration], first: int, flaws: np.ndarray
-) -> None:
+def _inspect(configurations: Sequence[Configuration], first: int, flaws: np.ndarray) -> None:
     """Refuse runs that cannot be accounted for, of a group that begins at a place."""
 
     def name_run(place: int) -> str:
-        seed, chosen, _ = configurations[first + place]
-        return f"seed {seed}, {chosen}"
+        run = configurations[first + place]
+        return f"seed {run.seed}, {run.words}"
 
-    require_sound(name_of(algorithm), flaws, name_run)
+    require_sound(configurations[0].algorithm.name, flaws, name_run)
 
 
 def _history(
@@ -300,11 +265,13 @@ def _warn_small_cap(
     cmdp: CMDP, solution: Solution, configurations: Sequence[Configuration]
 ) -> None:
     """The theory assumes λ_max ≥ H/Ξ; practice often does not need it."""
+    if "max_multiplier" not in configurations[0].algorithm.names:
+        return
     gap = solution.slater_gap
     if gap is None:
         return
     needed = cmdp.horizon / gap if gap > 0 else np.inf
-    smallest = min(chosen.max_multiplier for _, chosen, _ in configurations)
+    smallest = min(run.parameters.max_multiplier for run in configurations)
     if smallest < needed:
         warnings.warn(
             f"max_multiplier is {smallest:g}, below H/Ξ = {needed:.4g} that the theory assumes.",

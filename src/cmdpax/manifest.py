@@ -7,24 +7,21 @@ from typing import Any
 import jax
 import numpy as np
 
-from cmdpax.arguments import Algorithm, as_seeds, name_of
+from cmdpax.arguments import as_seeds
 from cmdpax.batch import Configuration
 from cmdpax.engine import num_cores
 from cmdpax.errors import ParameterError
-from cmdpax.hyperparameters import hyperparameters
-from cmdpax.learners.base import Hyperparameters
+from cmdpax.learners import Algorithm, Named, address_of, as_algorithm, registered
 from cmdpax.model import CMDP
 from cmdpax.optimism import Optimism
 from cmdpax.options import Options
 from cmdpax.planning.solution import Solution
-from cmdpax.schedules import Schedule
 from cmdpax.transitions import Successors
 from cmdpax.version import __version__
 
 
 def write_manifest(
     cmdp: CMDP,
-    algorithm: Algorithm,
     configurations: Sequence[Configuration],
     options: Options,
     solution: Solution,
@@ -32,12 +29,12 @@ def write_manifest(
     """Everything that makes the numbers again."""
     return {
         "cmdp": cmdp.fingerprint,
-        "algorithm": name_of(algorithm),
+        "algorithm": configurations[0].algorithm.name,
         **options._asdict(),
         "support": "known" if isinstance(cmdp.transitions, Successors) else "all states",
         "optimum": solution.value,
         "optimal_multipliers": solution.multipliers.tolist(),
-        "runs": [describe(configuration) for configuration in configurations],
+        "runs": [configuration.describe() for configuration in configurations],
         "versions": versions(),
         "device": device(),
     }
@@ -66,41 +63,47 @@ def devices() -> str:
     return f"{len(found)} × {device()}" if len(found) > 1 else device()
 
 
-def describe(configuration: Configuration) -> dict[str, Any]:
-    """One run; schedules are (initial, exponent, offset)."""
-    seed, chosen, optimism = configuration
-    return {
-        "seed": seed,
-        "step_size": list(chosen.step_size),
-        "regularization": list(chosen.regularization),
-        "max_multiplier": chosen.max_multiplier,
-        "margin": list(chosen.margin),
-        "optimism": optimism._asdict(),
-    }
-
-
-def read_manifest(manifest: dict[str, Any]) -> tuple[list[Configuration], Options]:
-    """The runs and the options that a manifest describes."""
+def read_manifest(
+    manifest: dict[str, Any], given: Named | None
+) -> tuple[list[Configuration], Options]:
+    """The runs and the options that a manifest describes; one's own algorithm must be given."""
     try:
         known = {"stationary": False} | manifest  # manifests of 0.1 do not have it
         options = Options(**{name: known[name] for name in Options.__dataclass_fields__})
         if not all(isinstance(manifest[name], str) for name in ("cmdp", "algorithm")):
             raise TypeError("cmdp and algorithm must be texts")
-        configurations = [read_configuration(run) for run in manifest["runs"]]
-        as_seeds([seed for seed, _, _ in configurations])
-        for _, chosen, _ in configurations:
-            hyperparameters(*chosen, options.num_episodes)
+        algorithm = algorithm_of_runs(manifest["algorithm"], given)
+        configurations = [
+            read_configuration(run, algorithm, options.num_episodes) for run in manifest["runs"]
+        ]
+        as_seeds([run.seed for run in configurations])
         return configurations, options
     except (KeyError, TypeError, AttributeError) as error:
         raise ParameterError(f"this is not a manifest of `learn`: {error!r}.") from None
 
 
-def read_configuration(run: dict[str, Any]) -> Configuration:
-    """One run, as `describe` tells it."""
-    chosen = Hyperparameters(
-        Schedule(*run["step_size"]),
-        Schedule(*run["regularization"]),
-        run["max_multiplier"],
-        Schedule(*run["margin"]),
-    )
-    return Configuration(run["seed"], chosen, Optimism(**run["optimism"]))
+def algorithm_of_runs(name: str, given: Named | None) -> Algorithm:
+    """Runs are made again with the algorithm that made them; one's own must be given."""
+    if given is None:
+        found = registered(name)
+        if found is None:
+            raise ParameterError(
+                f"the runs were made with the algorithm {name!r}, which cmdpax does not have; give "
+                "it as algorithm=, a factory or its address."
+            )
+        return found
+    found = as_algorithm(given)
+    if name not in (found.name, address_of(given)):
+        raise ParameterError(
+            f"the runs were made with the algorithm {name!r}, not with {found.name!r}; give "
+            "the one that made them."
+        )
+    return found
+
+
+def read_configuration(
+    run: dict[str, Any], algorithm: Algorithm, num_episodes: int
+) -> Configuration:
+    """One run, as a configuration describes itself."""
+    chosen = algorithm.restore(run, num_episodes)
+    return Configuration(run["seed"], algorithm, chosen, Optimism(**run["optimism"]))

@@ -7,21 +7,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cmdpax.arguments import Algorithm, as_factory, as_optimism, as_regularization, name_of
-from cmdpax.batch import cast
+from cmdpax.arguments import as_optimism, as_seeds
+from cmdpax.batch import Configuration, stack_runs
 from cmdpax.errors import ModelError
 from cmdpax.estimation import Trajectory
 from cmdpax.history import Log
-from cmdpax.hyperparameters import hyperparameters
-from cmdpax.learners.base import Hyperparameters, Info
+from cmdpax.learners import Named, as_algorithm
+from cmdpax.learners.base import Info, learner_key
 from cmdpax.learners.contract import first_flaws, flaws_of, require_sound
 from cmdpax.logs import read_log, require_observed
 from cmdpax.model import CMDP
-from cmdpax.optimism import Bonuses, Optimism
+from cmdpax.optimism import Optimism
 from cmdpax.precision import in_double_precision
 from cmdpax.rescaling import require_unit_rewards
-from cmdpax.schedules import Scheduled
-from cmdpax.simulation import Design, make_learner
+from cmdpax.simulation import Design, Runs, make_learner
 from cmdpax.transitions import Successors
 from cmdpax.validation import validate
 
@@ -45,14 +44,12 @@ class Replay(NamedTuple):
 @in_double_precision
 def replay(
     cmdp: CMDP,
-    algorithm: Algorithm,
+    algorithm: Named,
     log: Log,
     *,
     optimism: str | Optimism = "empirical",
-    step_size: Scheduled = 0.1,
-    regularization: Scheduled | None = None,
-    max_multiplier: float = 6.0,
-    margin: Scheduled = 0.0,
+    seed: int = 0,
+    **parameters: Any,
 ) -> Replay:
     """Feed logged episodes to a learner, in order, and show what it would have done.
 
@@ -61,9 +58,12 @@ def replay(
 
     Args:
         cmdp: the model; rewards in [0, 1].
-        algorithm: as for `learn`, like the other arguments.
+        algorithm: as for `learn`, like the parameters.
         log: `.states [K, H+1]`, `.actions [K, H]`, `.rewards [K, H]`,
             `.constraint_rewards [K, I, H]`, such as `history.log.run(0)`.
+        optimism: as for `learn`.
+        seed: of a learner's own randomness; the paper's algorithms have none.
+        parameters: those of the algorithm.
 
     Raises:
         LearnerError: as in `learn`.
@@ -72,23 +72,15 @@ def replay(
     require_unit_rewards(cmdp)
     trajectories = _trajectories(cmdp, log)
     num_episodes = len(trajectories.actions)
-    chosen = hyperparameters(
-        step_size,
-        as_regularization(algorithm, regularization),
-        max_multiplier,
-        margin,
-        num_episodes,
-    )
+    known = as_algorithm(algorithm)
+    chosen = known.choose(parameters, num_episodes, ("optimism", "seed"))
     profile = as_optimism(optimism, num_episodes)
-    design = Design(as_factory(algorithm), profile.rewards == "known", False, False, True)
-    info, policies, flaws = _feed(
-        design,
-        jax.device_put(cmdp),
-        cast(chosen, float),
-        cast(profile.numbers(cmdp.sizes), float),
-        trajectories,
-    )
-    require_sound(name_of(algorithm), np.asarray(flaws)[None], lambda place: str(chosen))
+    configuration = Configuration(as_seeds([seed])[0], known, chosen, profile)
+    design = Design(known, profile.rewards == "known", choices=known.choices(chosen))
+    runs = stack_runs(cmdp.sizes, [configuration], num_episodes, float)
+    run = jax.tree.map(lambda array: array[0], runs)
+    info, policies, flaws = _feed(design, jax.device_put(cmdp), run, trajectories)
+    require_sound(known.name, np.asarray(flaws)[None], lambda place: configuration.words)
     return Replay(
         np.array(info.multipliers),
         np.array(info.constraint_values),
@@ -99,16 +91,21 @@ def replay(
 
 @functools.partial(jax.jit, static_argnames="design")
 def _feed(
-    design: Design, cmdp: CMDP, chosen: Hyperparameters, bonuses: Bonuses, log: Trajectory
+    design: Design, cmdp: CMDP, run: Runs, log: Trajectory
 ) -> tuple[Info, jax.Array, jax.Array]:
     """What every episode showed, its policy, and the first flaws."""
-    learner = make_learner(design, cmdp, chosen, bonuses)
+    learner = make_learner(design, cmdp, run)
 
-    def step(state: Any, trajectory: Trajectory) -> tuple[Any, tuple[Info, jax.Array]]:
-        following, info = learner.update(state, trajectory)
-        return following, (info, jnp.exp(state.log_policy))
+    def step(state: Any, at: tuple[jax.Array, Trajectory]) -> tuple[Any, tuple[Info, jax.Array]]:
+        episode, trajectory = at
+        shown = learner.show(state)
+        following = learner.update(state, trajectory, learner_key(run.keys, episode))
+        # Statistics of every episode would be K copies of a model.
+        return following, (shown.info._replace(statistics=None), jnp.exp(shown.log_policy))
 
-    _, (info, policies) = jax.lax.scan(step, learner.init(), log)
+    episodes = jnp.arange(1, log.actions.shape[0] + 1, dtype=jnp.int32)
+    first = learner.init(learner_key(run.keys, 0))
+    _, (info, policies) = jax.lax.scan(step, first, (episodes, log))
     return info, policies, first_flaws(flaws_of(policies.sum(axis=-1), info.multipliers), 1)
 
 

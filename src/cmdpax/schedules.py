@@ -93,8 +93,10 @@ def parse_schedule(name: str, text: str) -> Schedule:
     return power(float(match["initial"]), -float(match["power"]), float(match["offset"] or 0))
 
 
-def value_at(schedule: Schedule, episode: Integer[Array, ""]) -> Float[Array, ""]:
+def value_at(schedule: Scheduled, episode: Integer[Array, ""]) -> Float[Array, ""]:
     """x_k inside jitted code."""
+    if not isinstance(schedule, Schedule):
+        return jnp.asarray(schedule)
     index = episode.astype(jnp.result_type(schedule.initial)) + schedule.offset
     return schedule.initial * index**-schedule.exponent
 
@@ -107,3 +109,8 @@ def values(schedule: Scheduled, episodes: Any) -> np.ndarray:
     except (TypeError, ValueError, OverflowError):
         raise ParameterError(f"episodes is {shown(episodes)}, it must be numbers.") from None
     return np.asarray(initial * (places + offset) ** -exponent)
+
+
+def is_constant(schedule: Schedule) -> bool:
+    """Whether a schedule never changes."""
+    return bool(schedule.exponent == 0 or schedule.initial == 0)

@@ -9,9 +9,54 @@ optimistic ones the learner of an unknown one. τ = 0 is the vanilla scheme.
 Both lines of iteration k use π_k and λ_k. Policies are kept as log π: probabilities underflow.
 """
 
+from typing import NamedTuple, Protocol, runtime_checkable
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
+
+
+@runtime_checkable
+class Stepping(Protocol):
+    """The numbers of one iteration."""
+
+    @property
+    def step_size(self) -> Float[Array, ""]:
+        """η_k."""
+
+    @property
+    def regularization(self) -> Float[Array, ""]:
+        """τ_k."""
+
+    @property
+    def max_multiplier(self) -> Float[Array, ""]:
+        """λ_max."""
+
+
+class PrimalDualStep(NamedTuple):
+    """What one iteration of the primal-dual scheme makes."""
+
+    log_policy: Float[Array, "*H S A"]  # log π_{k+1}
+    multipliers: Float[Array, " I"]  # λ_{k+1}
+    q_lagrangian: Float[Array, "*H S A"]  # Q_z of π_k
+
+
+def primal_dual_step(
+    log_policy: Float[Array, "H S A"],
+    multipliers: Float[Array, " I"],
+    every_q: Float[Array, "H L S A"],
+    slacks: Float[Array, " I"],
+    rates: Stepping,
+) -> PrimalDualStep:
+    """(π_{k+1}, λ_{k+1}) of Eqs. (6)-(7), from Q_r, Q_u and Q_ψ of π_k and the slacks V_u - c."""
+    q_lagrangian = lagrangian(every_q, multipliers, rates.regularization)
+    return PrimalDualStep(
+        mirror_ascent(log_policy, q_lagrangian, rates.step_size),
+        dual_descent(
+            multipliers, slacks, rates.step_size, rates.regularization, rates.max_multiplier
+        ),
+        q_lagrangian,
+    )
 
 
 def mirror_ascent(

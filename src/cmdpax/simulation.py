@@ -19,7 +19,8 @@ from jaxtyping import Array, Float, Integer, Key
 
 from cmdpax.estimation import Knowledge, Trajectory
 from cmdpax.evaluation import policy_values, signal_array, signals_of
-from cmdpax.learners.base import Factory, Hyperparameters, Learner
+from cmdpax.learners.algorithm import Algorithm
+from cmdpax.learners.base import Learner, learner_key
 from cmdpax.learners.contract import make_checked
 from cmdpax.model import CMDP, Sizes
 from cmdpax.optimism import Bonuses
@@ -33,20 +34,22 @@ class Runs(NamedTuple):
     """Runs of one algorithm, stacked: every array has a leading axis R."""
 
     keys: Key[Array, " R"]
-    hyperparameters: Hyperparameters
+    parameters: dict[str, Any]  # numbers and schedules, by name
     bonuses: Bonuses
+    num_episodes: Integer[Array, " R"] | None = None  # K, where the algorithm needs it
 
 
 class Design(NamedTuple):
     """What is compiled in: the algorithm, and what may be known and observed."""
 
-    factory: Factory
+    algorithm: Algorithm
     rewards_known: bool
-    bernoulli: bool  # observations are Bernoulli draws, not the means
-    stacked: bool  # one CMDP per run
-    keep_log: bool
+    bernoulli: bool = False  # observations are Bernoulli draws, not the means
+    stacked: bool = False  # one CMDP per run
+    keep_log: bool = False
     keep_log_policies: bool = False
     stationary: bool = False  # the learner shares its counts over the steps
+    choices: tuple[tuple[str, Any], ...] = ()  # parameters that are compiled in
     runs_last: bool = False  # the layout of the states: runs are the last axis, not the first
 
     @property
@@ -89,12 +92,12 @@ def play(
     )
 
 
-def make_learner(
-    design: Design, cmdp: CMDP, hyperparameters: Hyperparameters, bonuses: Bonuses
-) -> Learner:
-    """The learner, told what it may know of the model and no more."""
-    knowledge = knowledge_of(cmdp, bonuses, design.rewards_known, design.stationary)
-    return make_checked(design.factory, knowledge, hyperparameters)
+def make_learner(design: Design, cmdp: CMDP, run: Runs) -> Learner:
+    """The learner of a single run, told what it may know of the model and no more."""
+    knowledge = knowledge_of(cmdp, run.bonuses, design.rewards_known, design.stationary)
+    knowledge = knowledge._replace(num_episodes=run.num_episodes)
+    parameters = design.algorithm.assemble(run.parameters, design.choices)
+    return make_checked(design.algorithm.factory, knowledge, parameters)
 
 
 def knowledge_of(
@@ -129,7 +132,7 @@ def start(design: Design, cmdp: CMDP, runs: Runs) -> Any:
     """The states of all runs before their first episode."""
 
     def one(model: CMDP, run: Runs) -> Any:
-        return make_learner(design, model, run.hyperparameters, run.bonuses).init()
+        return make_learner(design, model, run).init(learner_key(run.keys, 0))
 
     batch = jax.vmap(one, in_axes=(0 if design.stacked else None, 0), out_axes=design.axis)
     return batch(cmdp, runs)
@@ -148,14 +151,15 @@ def advance(
     """Play episodes first, first + 1, … (`num_episodes` ≤ `size` of them) of every run."""
 
     def episode(model: CMDP, run: Runs, state: Any, index: Array) -> tuple[Any, Block]:
-        learner = make_learner(design, model, run.hyperparameters, run.bonuses)
+        learner = make_learner(design, model, run)
         key = jax.random.fold_in(run.keys, index)
-        policy = jnp.exp(state.log_policy)
+        shown = learner.show(state)
+        policy = jnp.exp(shown.log_policy)
         trajectory = play(key, model, policy, design.bernoulli)
-        next_state, info = learner.update(state, trajectory)
+        next_state = learner.update(state, trajectory, learner_key(run.keys, index))
         log = trajectory if design.keep_log else None
-        log_policy = state.log_policy if design.keep_log_policies else None
-        return next_state, Block(policy, log_policy, info.multipliers, log)
+        log_policy = shown.log_policy if design.keep_log_policies else None
+        return next_state, Block(policy, log_policy, shown.info.multipliers, log)
 
     axis = design.axis
     batch = jax.vmap(

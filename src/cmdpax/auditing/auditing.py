@@ -16,8 +16,8 @@ from cmdpax.auditing.problem import Problem, Scheme, library_scheme, make_proble
 from cmdpax.auditing.statement import Row, Statement, judge
 from cmdpax.batch import cast
 from cmdpax.errors import ParameterError, nearest_name, require_count
-from cmdpax.hyperparameters import hyperparameters
 from cmdpax.learners.base import Factory
+from cmdpax.learners.parameters import choose_hyperparameters
 from cmdpax.model import CMDP
 from cmdpax.optimism import Optimism
 from cmdpax.validation import validate
@@ -94,10 +94,15 @@ def audit(
     """
     validate(cmdp)
     count = require_count("num_iterations", num_iterations)
-    chosen = hyperparameters(step_size, regularization, max_multiplier or 6.0, 0.0, count)
+    choose_hyperparameters(
+        count,
+        step_size=step_size,
+        regularization=regularization,
+        max_multiplier=max_multiplier or 6.0,
+    )
     if not 0 < accuracy < 1:
         raise ParameterError(f"accuracy is {accuracy}, it must be between 0 and 1.")
-    if not chosen.regularization.initial > 0:
+    if not regularization > 0:
         raise ParameterError("the audit needs regularization > 0: the saddle point depends on it.")
     with jax.enable_x64(True):
         solved = make_problem(cmdp, step_size, regularization, max_multiplier, slater_gap)

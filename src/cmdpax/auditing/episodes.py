@@ -6,12 +6,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer
 
-from cmdpax.auditing.problem import Problem, evaluate_all
+from cmdpax.auditing.problem import Problem
 from cmdpax.errors import ParameterError
 from cmdpax.estimation import Knowledge, optimistic_model
 from cmdpax.evaluation import occupancy, signal_array
-from cmdpax.learners.base import Factory, Hyperparameters
+from cmdpax.iteration import evaluate_with_entropy
+from cmdpax.learners.base import Factory, learner_key
 from cmdpax.learners.contract import make_checked
+from cmdpax.learners.parameters import Hyperparameters
 from cmdpax.learners.primal_dual import evaluate
 from cmdpax.potential import potential
 from cmdpax.schedules import Schedule
@@ -93,31 +95,29 @@ def play_episode(
     iteration: Array,
 ) -> tuple[Any, Episode]:
     """Play π_k with Bernoulli observations, let the learner update, and evaluate both worlds."""
-    if not hasattr(state, "statistics"):
-        raise ParameterError(
-            "the online audit reads the learner's counts: give its state a field `statistics`."
-        )
     learner = make_checked(factory, knowledge, hyperparameters_of(problem))
-    log_policy = state.log_policy
+    log_policy, info = learner.show(state)
+    statistics, q_lagrangian = info.statistics, info.q_values
+    if statistics is None or q_lagrangian is None:
+        raise ParameterError(
+            "the online audit reads the learner's counts and checks its Q̂: the Info that it shows "
+            "must have statistics and q_values."
+        )
     trajectory = play(jax.random.fold_in(key, iteration), problem.cmdp, jnp.exp(log_policy), True)
-    following, info = learner.update(state, trajectory)
-    # λ_{k+1} is what the learner says it played with in the next episode.
-    _, next_info = learner.update(following, trajectory)
-    model = optimistic_model(knowledge, state.statistics)
-    visits = jnp.maximum(state.statistics.visits, 1).astype(log_policy.dtype)
+    following = learner.update(state, trajectory, learner_key(key, iteration))
+    next_log_policy, next_info = learner.show(following)
+    model = optimistic_model(knowledge, statistics)
+    visits = jnp.maximum(statistics.visits, 1).astype(log_policy.dtype)
     reward_bonus = knowledge.bonuses.reward / jnp.sqrt(visits)
     every_q, _ = evaluate(model, log_policy, knowledge.initial)
     first_values = jnp.sum(jnp.exp(log_policy[0])[None] * every_q[0], axis=-1)
-    _, true_values = evaluate_all(problem, log_policy)
+    _, true_values = evaluate_with_entropy(problem.cmdp, log_policy)
     bonus = (reward_bonus + model.transition_bonus)[:, None]
-    q_lagrangian = info.q_values
-    if q_lagrangian is None:
-        raise ParameterError("the online audit checks Q̂: the learner's Info must have q_values.")
     return following, Episode(
         iteration,
         log_policy,
         info.multipliers,
-        following.log_policy,
+        next_log_policy,
         next_info.multipliers,
         every_q,
         q_lagrangian,
@@ -129,11 +129,11 @@ def play_episode(
         reward_bonus,
         model.transition_bonus,
         row_errors(problem, model.transitions),
-        state.statistics.visits,
+        statistics.visits,
         expected_visits,
         occupancy(problem.cmdp, jnp.exp(log_policy)),
         potential(problem.saddle, log_policy, info.multipliers),
-        potential(problem.saddle, following.log_policy, next_info.multipliers),
+        potential(problem.saddle, next_log_policy, next_info.multipliers),
     )
 
 

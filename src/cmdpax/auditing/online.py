@@ -23,7 +23,7 @@ from cmdpax.auditing.statement import (
     worse,
 )
 from cmdpax.batch import cast
-from cmdpax.learners.base import Factory
+from cmdpax.learners.base import Factory, learner_key
 from cmdpax.learners.contract import make_checked
 from cmdpax.learners.primal_dual import primal_dual
 from cmdpax.optimism import Bonuses, Optimism
@@ -109,8 +109,9 @@ def _run(
     knowledge = knowledge_of(problem.cmdp, bonuses, rewards_known)
 
     def one(key: jax.Array) -> tuple[list[Worst], Shown]:
-        state = make_checked(factory, knowledge, hyperparameters_of(problem)).init()
-        nothing = jnp.zeros(state.log_policy.shape)
+        learner = make_checked(factory, knowledge, hyperparameters_of(problem))
+        state = learner.init(learner_key(key, 0))
+        nothing = jnp.zeros(learner.show(state).log_policy.shape)
         start = (state, nothing, [nothing_yet(float) for _ in statements])
 
         def body(carry: Any, iteration: jax.Array) -> tuple[Any, Shown]:

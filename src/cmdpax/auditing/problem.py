@@ -7,12 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Integer
 
-from cmdpax.evaluation import evaluate, q_values, signal_array
+from cmdpax.evaluation import evaluate, signal_array
+from cmdpax.iteration import evaluate_with_entropy
 from cmdpax.model import CMDP
 from cmdpax.planning.saddle_point import solve_regularized
 from cmdpax.planning.solution import slater_gap, solve
 from cmdpax.potential import Saddle, potential
-from cmdpax.schemes import dual_descent, lagrangian, mirror_ascent
+from cmdpax.schemes import lagrangian, primal_dual_step
 
 _NO_CONSTRAINTS = float("inf")
 SLATER_TOLERANCE = 1e-7  # at the gap itself hardly any policy is feasible
@@ -144,30 +145,17 @@ def _slater_values(cmdp: CMDP) -> np.ndarray:
 
 def library_scheme(problem: Problem, log_policy: Array, multipliers: Array) -> tuple[Array, Array]:
     """The regularized primal-dual scheme, Eqs. (6)-(7)."""
-    every_q, values = evaluate_all(problem, log_policy)
-    q_lagrangian = lagrangian(every_q, multipliers, problem.regularization)
+    every_q, values = evaluate_with_entropy(problem.cmdp, log_policy)
     slacks = values[1:-1] - problem.cmdp.thresholds
-    eta, tau, cap = problem.step_size, problem.regularization, problem.max_multiplier
-    return (
-        mirror_ascent(log_policy, q_lagrangian, eta),
-        dual_descent(multipliers, slacks, eta, tau, cap),
-    )
-
-
-def evaluate_all(
-    problem: Problem, log_policy: Float[Array, "H S A"]
-) -> tuple[Float[Array, "H L S A"], Float[Array, " L"]]:
-    """Q and V of the rewards, of every constraint and of ψ = -log π."""
-    signals = jnp.concatenate([signal_array(problem.cmdp), -log_policy[:, None]], axis=1)
-    every_q, values = q_values(problem.cmdp.transitions, signals, jnp.exp(log_policy))
-    return every_q, values @ problem.cmdp.initial
+    step = primal_dual_step(log_policy, multipliers, every_q, slacks, problem)
+    return step.log_policy, step.multipliers
 
 
 def make_step(
     problem: Problem, iteration: Array, log_policy: Array, multipliers: Array, scheme: Scheme
 ) -> Step:
     """Iterate once, and evaluate what the statements need, without the scheme's help."""
-    every_q, values = evaluate_all(problem, log_policy)
+    every_q, values = evaluate_with_entropy(problem.cmdp, log_policy)
     next_log_policy, next_multipliers = scheme(problem, log_policy, multipliers)
     return Step(
         iteration,

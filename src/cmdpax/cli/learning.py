@@ -17,6 +17,7 @@ from cmdpax.cli.output import messages, number, print_json, results, table
 from cmdpax.cli.warned import caught, resumable
 from cmdpax.errors import FileError, ParameterError, nearest_name
 from cmdpax.intervals import interval
+from cmdpax.learners import Algorithm, as_algorithm
 from cmdpax.storage.writing import require_target, write_npz
 
 Parameters = Annotated[
@@ -32,10 +33,33 @@ Out = Annotated[Path | None, typer.Option("--out", help="Write the numbers to th
 _TOLD = ("algorithm", "num_episodes", "optimum", "support", "stationary")
 
 
-def algorithms() -> None:
-    """List the learning algorithms."""
-    for name in cmdpax.algorithms():
-        results.print(name)
+def algorithms(as_json: AsJson = False) -> None:
+    """List the learning algorithms and their parameters."""
+    known = [as_algorithm(name) for name in cmdpax.algorithms()]
+    if as_json:
+        print_json({"algorithms": [_described(algorithm) for algorithm in known]})
+        return
+    for algorithm in known:
+        anytime = "" if algorithm.anytime else " It must know the number of episodes."
+        results.print(f"{algorithm.name}: {algorithm.summary}{anytime}", markup=False)
+        rows = [
+            (one.name, one.symbol, one.kind, one.in_words(one.default), one.range, one.help)
+            for one in algorithm.parameters
+        ]
+        results.print(table("", ("parameter", "", "kind", "default", "range", "meaning"), rows))
+
+
+def _described(algorithm: Algorithm) -> dict[str, Any]:
+    fields = ("name", "symbol", "kind", "default", "range", "choices", "help")
+    return {
+        "name": algorithm.name,
+        "summary": algorithm.summary,
+        "anytime": algorithm.anytime,
+        "parameters": [
+            {name: getattr(one, name) for name in fields} | {"default": one.plain(one.default)}
+            for one in algorithm.parameters
+        ],
+    }
 
 
 def learn(
@@ -65,8 +89,7 @@ def learn(
     Example: cmdpax learn random.npz --algorithm regularized-primal-dual --episodes 4000 --seeds 5
     """
     _require_targets(out, plot)
-    known = ("step_size", "regularization", "max_multiplier", "margin")
-    chosen = _chosen(parameter, known)
+    chosen = _chosen(parameter, as_algorithm(algorithm).names)
     if checkpoint is not None and checkpoint in (file, out, plot):
         raise FileError(f"{checkpoint} is given twice; the checkpoint needs a file of its own.")
     cmdp = cmdpax.load(file)
@@ -240,9 +263,7 @@ def _chosen(parameters: list[str] | None, known: tuple[str, ...]) -> dict[str, A
         key, value = parse_parameter(text)
         if key not in known:
             raise ParameterError(f"unknown parameter {key!r}; {nearest_name(key, known)}.")
-        chosen[key] = (
-            cmdpax.schedules.parse_schedule(key, value) if isinstance(value, str) else value
-        )
+        chosen[key] = value
     return chosen
 
 

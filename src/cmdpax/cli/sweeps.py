@@ -1,5 +1,6 @@
 """`cmdpax sweep`, `plot`, `report` and `compare`: many runs, their pictures, their tests."""
 
+import itertools
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,7 @@ import typer
 
 from cmdpax.cli.output import messages, print_json, results, table
 from cmdpax.cli.warned import caught, resumable
+from cmdpax.learners import symbol_of
 from cmdpax.limits import size_text
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A folder that `sweep` wrote.")]
@@ -143,20 +145,17 @@ def compare(
 
 def best_table(title: str, best: Any) -> Any:
     """A row per algorithm."""
-    from cmdpax.experiments.reading import schedule_of
+    from cmdpax.experiments.tables import parameters_of_row
 
+    found = best.to_dicts()
+    words = [parameters_of_row(row) for row in found]
+    shown = [name for name in dict.fromkeys(itertools.chain(*words)) if name != "margin"]
     rows = [
-        (
-            row["algorithm"],
-            str(schedule_of(row, "step_size")),
-            str(schedule_of(row, "regularization")),
-            f"{row['max_multiplier']:g}",
-            row["runs"],
-            f"{row['score']:.4g}",
-        )
-        for row in best.to_dicts()
+        (row["algorithm"], *(said.get(name, "") for name in shown), row["runs"], score)
+        for row, said in zip(found, words, strict=True)
+        for score in [f"{row['score']:.4g}"]
     ]
-    return table(title, ("algorithm", "η", "τ", "λ_max", "runs", "mean regret"), rows)
+    return table(title, ("algorithm", *map(symbol_of, shown), "runs", "mean regret"), rows)
 
 
 def _print_estimate(found: Any, as_json: bool) -> None:

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from cmdpax.arguments import as_factory
 from cmdpax.batch import Collected, Task
 from cmdpax.engine import run_batch
 from cmdpax.errors import CmdpaxError
@@ -150,12 +149,13 @@ def run_one(
     fingerprints = [run.fingerprint for run in batch.runs]
     stacked = len(set(fingerprints)) > 1
     chosen = fingerprints if stacked else fingerprints[:1]
+    first = batch.runs[0].configuration
     design = Design(
-        factory=as_factory(batch.algorithm),
-        rewards_known=batch.runs[0].configuration.optimism.rewards == "known",
+        algorithm=first.algorithm,
+        choices=first.algorithm.choices(first.parameters),
+        rewards_known=first.optimism.rewards == "known",
         bernoulli=wanted.observations == "bernoulli",
         stacked=stacked,
-        keep_log=False,
         stationary=wanted.stationary,
     )
     task = Task(

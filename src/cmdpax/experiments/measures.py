@@ -7,7 +7,6 @@ import numpy as np
 
 from cmdpax.batch import Collected
 from cmdpax.experiments.runs import Run
-from cmdpax.manifest import describe
 from cmdpax.regret import Regret, growth_exponent
 
 if TYPE_CHECKING:
@@ -91,16 +90,15 @@ def final_rows(
 
 
 def chosen_columns(runs: Sequence[Run]) -> dict[str, Any]:
-    """The hyperparameters; a schedule initial·(k + offset)^-exponent has three columns."""
-    described = [describe(run.configuration) for run in runs]
-    columns: dict[str, Any] = {"seed": [entry["seed"] for entry in described]}
-    for name in ("step_size", "regularization", "margin"):
-        for place, part in enumerate(("", "_exponent", "_offset")):
-            columns[name + part] = [float(entry[name][place]) for entry in described]
-    columns["max_multiplier"] = [float(entry["max_multiplier"]) for entry in described]
-    for name in described[0]["optimism"]:
-        values = [entry["optimism"][name] for entry in described]
-        columns[f"optimism_{name}"] = _nullable(name, values)
+    """The parameters; a schedule initial·(k + offset)^-exponent has three columns."""
+    chosen = [run.configuration for run in runs]
+    columns: dict[str, Any] = {"seed": [one.seed for one in chosen]}
+    for parameter in chosen[0].algorithm.parameters:
+        cells = (parameter.cells(getattr(one.parameters, parameter.name)) for one in chosen)
+        columns |= dict(zip(parameter.columns, map(list, zip(*cells, strict=True)), strict=True))
+    profiles = [one.optimism._asdict() for one in chosen]
+    for name in profiles[0]:
+        columns[f"optimism_{name}"] = _nullable(name, [profile[name] for profile in profiles])
     return columns
 
 

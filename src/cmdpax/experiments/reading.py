@@ -8,32 +8,21 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cmdpax.arguments import Algorithm
 from cmdpax.errors import FileError, ParameterError, nearest_name
 from cmdpax.experiments.folder import Folder
 from cmdpax.experiments.records import all_settings
 from cmdpax.experiments.specification import SHARED
-from cmdpax.experiments.tables import HYPERPARAMETERS, SUMS, read_final, scan_curves
+from cmdpax.experiments.tables import SUMS, parameter_columns, read_final, scan_curves
 from cmdpax.files import load
 from cmdpax.history import History
+from cmdpax.learners import Hyperparameters, Named
 from cmdpax.learning import repeat
+from cmdpax.manifest import algorithm_of_runs
 from cmdpax.model import CMDP
 from cmdpax.options import Options
-from cmdpax.schedules import Schedule
 
 if TYPE_CHECKING:
     import polars
-
-_ORDER = (
-    "algorithm",
-    "step_size",
-    "regularization",
-    "max_multiplier",
-    "margin",
-    "configuration",
-    "cmdp_name",
-    "seed",
-)
 
 
 class StoredModels(Mapping[str, CMDP]):
@@ -83,7 +72,7 @@ class Results:
         self._batches = list(self._folder.parts())
         paths = [self._folder.table_path("final", batch) for batch in self._batches]
         self.final: polars.DataFrame = (
-            read_final(paths).sort(*_ORDER) if paths else polars.DataFrame({"run": []})
+            _sorted(read_final(paths)) if paths else polars.DataFrame({"run": []})
         )
 
     def __repr__(self) -> str:
@@ -119,7 +108,7 @@ class Results:
             cmdps: fingerprints of the CMDPs that count; None takes all.
 
         Returns:
-            A row per algorithm: its configuration and hyperparameters, and `score`, the mean over
+            A row per algorithm: its configuration and parameters, and `score`, the mean over
             runs and CMDPs. A configuration with a run whose accounts are not numbers scores
             infinity: it is only chosen where every other one does too.
         """
@@ -129,7 +118,7 @@ class Results:
         if cmdps is not None:
             scored = scored.filter(polars.col("cmdp").is_in(list(cmdps)))
         means = scored.group_by("algorithm", "configuration").agg(
-            polars.col(*HYPERPARAMETERS, "optimism_scale").first(),
+            polars.col(*parameter_columns(scored.columns), "optimism_scale").first(),
             polars.col("score").mean(),
             polars.len().alias("runs"),
         )
@@ -157,7 +146,7 @@ class Results:
         sound = polars.all_horizontal(accounts.is_finite())
         return self.final.with_columns(score=polars.when(sound).then(score).otherwise(math.inf))
 
-    def repeat(self, run: str, algorithm: Algorithm | None = None) -> History:
+    def repeat(self, run: str, algorithm: Named | None = None) -> History:
         """Make one run again, with the accounts of every recorded episode, its policy and all.
 
         Args:
@@ -170,11 +159,12 @@ class Results:
         row = self.final.filter(polars.col("run") == run)
         if row.is_empty():
             raise ParameterError(f"there is no run {run!r} in {self.path}.")
-        manifest = self._manifest_of(row.row(0, named=True))
+        manifest = self._manifest_of(row.row(0, named=True), algorithm)
         return repeat(self.cmdps[manifest["cmdp"]], manifest, algorithm=algorithm)
 
-    def _manifest_of(self, row: dict[str, Any]) -> dict[str, Any]:
+    def _manifest_of(self, row: dict[str, Any], given: Named | None) -> dict[str, Any]:
         """A run's row as a manifest of `learn`, which keeps other episodes than the sweep."""
+        parameters = algorithm_of_runs(row["algorithm"], given).parameters
         settings = all_settings(self.manifest["specification"])
         options = {field.name: field.default for field in dataclasses.fields(Options)}
         optimism = {
@@ -190,20 +180,19 @@ class Results:
             "runs": [
                 {
                     "seed": row["seed"],
-                    "max_multiplier": row["max_multiplier"],
                     "optimism": optimism,
-                    **{
-                        name: list(schedule_of(row, name))
-                        for name in ("step_size", "regularization", "margin")
-                    },
+                    **{one.name: one.from_row(row) for one in parameters},
                 }
             ],
         }
 
 
-def schedule_of(row: Mapping[str, Any], name: str) -> Schedule:
-    """A schedule, which has three columns in a row of `final`."""
-    return Schedule(row[name], row[f"{name}_exponent"], row[f"{name}_offset"])
+def _sorted(final: "polars.DataFrame") -> "polars.DataFrame":
+    """By algorithm, parameters, CMDP and seed."""
+    columns = parameter_columns(final.columns)
+    first = [name for name in Hyperparameters._fields if name in columns]
+    own = [name for name in columns if not name.startswith(tuple(Hyperparameters._fields))]
+    return final.sort("algorithm", *first, *own, "configuration", "cmdp_name", "seed")
 
 
 def results(path: str | os.PathLike[str]) -> Results:

@@ -12,15 +12,13 @@ import jax
 import numpy as np
 
 from cmdpax import environments
-from cmdpax.arguments import RUN_BYTES, as_regularization, as_seeds, episodes_to_record
+from cmdpax.arguments import RUN_BYTES, as_seeds, episodes_to_record
 from cmdpax.batch import Configuration, model_bytes
 from cmdpax.errors import CmdpaxError, ParameterError
-from cmdpax.experiments.specification import Grids, Specification, to_optimism, to_schedule
+from cmdpax.experiments.specification import Grids, Specification, to_optimism
 from cmdpax.files import load
-from cmdpax.hyperparameters import hyperparameters
-from cmdpax.learners.base import Hyperparameters
+from cmdpax.learners import Algorithm, as_algorithm
 from cmdpax.limits import require_room
-from cmdpax.manifest import describe
 from cmdpax.model import CMDP
 from cmdpax.optimism import Optimism
 from cmdpax.rescaling import require_unit_rewards
@@ -108,49 +106,39 @@ def make_runs(specification: Specification, models: Collection[str]) -> list[Run
     for index, grids in enumerate(specification.algorithms):
         try:
             _require_few("runs", _num_configurations(grids), len(models), len(seeds))
-            chosen = list(_configurations(specification, grids))
+            algorithm = as_algorithm(grids.name)
+            chosen = list(_configurations(specification, grids, algorithm))
         except CmdpaxError as error:
             raise ParameterError(f"algorithms[{index}]: {error}") from None
         for fingerprint in models:
             for (picked, optimism), seed in itertools.product(chosen, seeds):
-                configuration = Configuration(seed, picked, optimism)
+                configuration = Configuration(seed, algorithm, picked, optimism)
                 run = _run(specification, fingerprint, grids.name, configuration)
                 found.setdefault(run.identity, run)
     return list(found.values())
 
 
 def _num_configurations(grids: Grids) -> int:
-    """How many combinations of hyperparameters there are."""
-    given = (grids.step_size, grids.regularization, grids.max_multiplier, grids.margin)
-    return math.prod(len(values or (None,)) for values in (*given, grids.optimism))
+    """How many combinations of parameters there are."""
+    return math.prod(map(len, (*grids.parameters.values(), grids.optimism or (None,))))
 
 
 def _configurations(
-    specification: Specification, grids: Grids
-) -> Iterable[tuple[Hyperparameters, Optimism]]:
-    """All combinations of an algorithm's hyperparameters."""
+    specification: Specification, grids: Grids, algorithm: Algorithm
+) -> Iterable[tuple[Any, Optimism]]:
+    """All combinations of an algorithm's parameters, in the order in which it has them."""
     num_episodes = specification.num_episodes
-    regularizations = [
-        as_regularization(
-            grids.name, None if value is None else to_schedule("regularization", value)
-        )
-        for value in grids.regularization or (None,)
-    ]
-    for eta, tau, cap, margin, profile in itertools.product(
-        [to_schedule("step_size", value) for value in grids.step_size],
-        regularizations,
-        grids.max_multiplier,
-        [to_schedule("margin", value) for value in grids.margin],
-        grids.optimism or (specification.optimism,),
-    ):
-        chosen = hyperparameters(eta, tau, cap, margin, num_episodes)
-        yield chosen, to_optimism(profile, num_episodes)
+    values = [grids.parameters.get(name, (None,)) for name in algorithm.names]
+    profiles = grids.optimism or (specification.optimism,)
+    for *picked, profile in itertools.product(*values, profiles):
+        given = dict(zip(algorithm.names, picked, strict=True))
+        yield algorithm.choose(given, num_episodes), to_optimism(profile, num_episodes)
 
 
 def _run(
     specification: Specification, fingerprint: str, algorithm: str, configuration: Configuration
 ) -> Run:
-    described = describe(configuration)
+    described = configuration.describe()
     seed = described.pop("seed")
     shared = {"algorithm": algorithm, **described}
     everything = {
@@ -194,7 +182,8 @@ def kind_of(run: Run, models: Mapping[str, Model]) -> Kind:
     """Its algorithm first."""
     cmdp = models[run.fingerprint].cmdp
     shapes = tuple(array.shape for array in jax.tree.leaves(cmdp))
-    return (run.algorithm, run.configuration.optimism.rewards, cmdp.horizon, shapes)
+    _, algorithm, chosen, optimism = run.configuration
+    return (run.algorithm, optimism.rewards, cmdp.horizon, shapes, algorithm.choices(chosen))
 
 
 def batch_name(identities: Sequence[str]) -> str:

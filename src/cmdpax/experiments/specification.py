@@ -14,7 +14,9 @@ regularization = [0.01, 0.02]
 """
 
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -31,7 +33,7 @@ from pydantic import (
     model_validator,
 )
 
-from cmdpax.arguments import address_of, as_levels, as_optimism, as_seeds, episodes_to_record
+from cmdpax.arguments import as_levels, as_optimism, as_seeds, episodes_to_record
 from cmdpax.environments import describe
 from cmdpax.errors import (
     CmdpaxError,
@@ -42,11 +44,11 @@ from cmdpax.errors import (
     require_count,
     shown,
 )
-from cmdpax.learners import factory_of, require_name
+from cmdpax.learners import Algorithm, address_of, as_algorithm, registered, require_name
 from cmdpax.limits import require_room
 from cmdpax.optimism import Optimism
 from cmdpax.options import UNSAFE_AT, Options
-from cmdpax.schedules import Schedule, as_schedule, parse_schedule
+from cmdpax.schedules import Schedule
 from cmdpax.storage.texts import read_toml
 
 DEFAULT_RECORDED = 1000
@@ -95,7 +97,7 @@ def _scalar(value: Any, place: str) -> Any:
         raise ParameterError(f"{place} is an integer beyond 64 bits; write it as 1e20 or the like.")
     if isinstance(value, str) and not _is_unicode(value):
         raise ParameterError(f"{place} is {shown(value)}, which is not Unicode.")
-    if isinstance(value, int | float | str | None) or callable(value):
+    if isinstance(value, int | float | str | Algorithm | None) or callable(value):
         return value
     kind = type(value).__name__
     raise ParameterError(f"{place} is a {kind}, it must be a number, a text, a list or a table.")
@@ -152,34 +154,49 @@ class Models(_Table):
 
 
 class Grids(_Table):
-    """An algorithm and its hyperparameters, each one value or a list: all combinations are run."""
+    """An algorithm and its parameters, each one value or a list: all combinations are run."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    __pydantic_extra__: dict[str, Grid]  # the algorithm's parameters
 
     name: str
-    step_size: Grid = (0.1,)
-    regularization: Grid | None = None
-    max_multiplier: Grid = (6.0,)
-    margin: Grid = (0.0,)
     optimism: Grid | None = None
 
     @model_validator(mode="before")
     @classmethod
     def _address(cls, content: Any) -> Any:
         """A factory is known by where it can be imported from."""
-        if isinstance(content, dict) and callable(content.get("name")):
-            return content | {"name": address_of(content["name"])}
+        name = content.get("name") if isinstance(content, dict) else None
+        if callable(name) or isinstance(name, Algorithm):
+            return content | {"name": address_of(name)}
         return content
 
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> "Grids":
+        require_name(self.name)
+        # Without importing, nothing is known about the parameters of a user's own algorithm.
         importing = (info.context or _IMPORTING)["importing"]
-        check: Callable[[str], object] = factory_of if importing else require_name
-        check(self.name)
-        for name in ("step_size", "regularization", "margin"):
-            for value in getattr(self, name) or ():
-                to_schedule(name, value)
+        algorithm = as_algorithm(self.name) if importing else registered(self.name)
+        if algorithm is not None:
+            self._check_parameters(algorithm)
         for value in self.optimism or ():
             to_optimism(value, 1)
         return self
+
+    def _check_parameters(self, algorithm: Algorithm) -> None:
+        known = {one.name: one for one in algorithm.parameters}
+        for name, values in self.parameters.items():
+            if name not in known:
+                hint = nearest_name(name, (*known, *Grids.model_fields))
+                raise ParameterError(f"unknown key {name}; {hint}.")
+            for value in values:
+                known[name].read(value, 1)
+
+    @property
+    def parameters(self) -> dict[str, tuple[Any, ...]]:
+        """The values of every parameter that is given; None stands for the default."""
+        given = self.model_extra or {}
+        return {name: values for name, values in given.items() if values != (None,)}
 
 
 class Specification(_Table):
@@ -233,21 +250,6 @@ SHARED = tuple(name for name in Options.__dataclass_fields__ if name in Specific
 """The settings that all runs of a folder share: those of `learn` that a specification has."""
 
 
-def to_schedule(name: str, value: Any) -> Schedule:
-    """A number, a text such as "0.3*k^-0.2", or a table with initial, exponent and offset."""
-    if isinstance(value, str):
-        return as_schedule(name, parse_schedule(name, value))
-    if isinstance(value, dict):
-        for key in value:
-            if key not in Schedule._fields:
-                hint = nearest_name(key, Schedule._fields)
-                raise ParameterError(f"{name} has the unknown key {key!r}; {hint}.")
-        if "initial" not in value:
-            raise ParameterError(f"{name} is {shown(value)}, it needs the key 'initial'.")
-        value = Schedule(*(value.get(key, 0.0) for key in Schedule._fields))
-    return as_schedule(name, value)
-
-
 def to_optimism(value: Any, num_episodes: int) -> Optimism:
     """A profile's name, or a table: a profile and what differs from it."""
     if not isinstance(value, dict):
@@ -296,9 +298,21 @@ def read_specification(
     if isinstance(given, dict):
         return _validated("the specification", given, importing)
     path = Path(given)
-    specification = _validated(str(path), read_toml(path), importing)
+    with modules_beside(path):
+        specification = _validated(str(path), read_toml(path), importing)
     models = tuple(_beside(path, entry) for entry in specification.cmdps)
     return specification.model_copy(update={"cmdps": models})
+
+
+@contextmanager
+def modules_beside(path: Path) -> Iterator[None]:
+    """Let algorithms of the user's own be found in the folder of a TOML file."""
+    folder = str(path.parent.resolve())
+    sys.path.insert(0, folder)
+    try:
+        yield
+    finally:
+        sys.path.remove(folder)
 
 
 def _beside(path: Path, entry: Models) -> Models:

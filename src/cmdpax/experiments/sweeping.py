@@ -137,7 +137,7 @@ def _given_up(failure: Failed) -> str:
 def _told(failure: Failed) -> str:
     """What failed, and why: the first configurations, since a batch may have thousands."""
     batch, error, attempts = failure
-    chosen = list(dict.fromkeys(str(run.configuration.hyperparameters) for run in batch.runs))
+    chosen = list(dict.fromkeys(run.configuration.words for run in batch.runs))
     more = f"; and {len(chosen) - _TOLD} more" if len(chosen) > _TOLD else ""
     names = "; ".join(chosen[:_TOLD]) + more
     tries = f", {attempts} times" if attempts > 1 else ""

@@ -4,12 +4,14 @@ Checksums protect them against accidents. Whoever changes a table and its checks
 numbers, but no table ends in a traceback.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cmdpax.errors import in_line
+from cmdpax.learners import registered
+from cmdpax.schedules import Schedule
 from cmdpax.storage.paths import DamagedError
 
 if TYPE_CHECKING:
@@ -22,20 +24,11 @@ SUMS = {
     "weak": ("weak_objective", "weak_constraints"),
 }
 """The two regrets of each kind, in both tables."""
-HYPERPARAMETERS = (
-    *(
-        name + part
-        for name in ("step_size", "regularization", "margin")
-        for part in ("", "_exponent", "_offset")
-    ),
-    "max_multiplier",
-)
-"""The columns of `final` that hold them; a schedule has three."""
 _REGRETS = (*SUMS["strong"], *SUMS["weak"])
 _FINAL = {
     "text": ("run", "cmdp", "cmdp_name", "algorithm", "configuration"),
     "integer": ("seed", "num_episodes"),
-    "number": (*HYPERPARAMETERS, *_REGRETS),
+    "number": _REGRETS,
 }
 _CURVES = {
     "text": ("run",),
@@ -65,10 +58,55 @@ def read_final(paths: Sequence[Path]) -> "polars.DataFrame":
         for path, frame in zip(paths, frames, strict=True):
             _require_columns(path, frame.schema, _FINAL)
             required = [name for names in _FINAL.values() for name in names]
+            required += _known_parameters(path, frame)
             gaps = frame.select(required).null_count().sum_horizontal().item()
             if gaps or any(kind.is_nested() for kind in frame.schema.values()):
                 raise _damaged(path, "it has gaps or lists")
-        return polars.concat(frames)
+        # What an algorithm has no parameter for is null in its rows.
+        whole = polars.concat(frames, how="diagonal_relaxed")
+        first = frames[0].columns
+        chosen = dict.fromkeys(name for one in frames for name in parameter_columns(one.columns))
+        before = first[: first.index("seed") + 1]
+        return whole.select(*before, *chosen, polars.exclude(*before, *chosen))
+
+
+def parameter_columns(columns: Sequence[str]) -> list[str]:
+    """The columns of `final` that hold parameters: those between the seed and the optimism."""
+    names = list(columns)
+    last = next((i for i, name in enumerate(names) if name.startswith("optimism_")), len(names))
+    return names[names.index("seed") + 1 : last]
+
+
+def parameters_of_row(row: Mapping[str, Any]) -> dict[str, str]:
+    """The parameters of a run in words, by name: of a schedule its formula."""
+    found = {}
+    for name in parameter_columns(list(row)):
+        of_schedule = name.removesuffix("_exponent").removesuffix("_offset")
+        if row[name] is None or (of_schedule != name and of_schedule in found):
+            continue
+        value = row[name]
+        if f"{name}_exponent" in row and f"{name}_offset" in row:
+            value = Schedule(value, row[f"{name}_exponent"], row[f"{name}_offset"])
+        found[name] = f"{value:g}" if isinstance(value, float) else str(value)
+    return found
+
+
+def _known_parameters(path: Path, frame: "polars.DataFrame") -> list[str]:
+    """The columns that the registered algorithms of a table must have; they are numbers."""
+    import polars
+
+    found = dict.fromkeys(
+        column
+        for name in frame["algorithm"].unique()
+        if name is not None and (algorithm := registered(name)) is not None
+        for parameter in algorithm.parameters
+        for column in parameter.columns
+        if parameter.kind in ("number", "schedule")
+    )
+    for column in found:
+        if frame.schema.get(column) != polars.Float64:
+            raise _damaged(path, f"its column {column} is missing or of another type")
+    return list(found)
 
 
 def scan_curves(paths: Sequence[Path]) -> "polars.LazyFrame":

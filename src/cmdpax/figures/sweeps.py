@@ -14,6 +14,7 @@ from cmdpax.experiments.reading import Results
 from cmdpax.experiments.tables import readable
 from cmdpax.figures.style import OTHERS, REFERENCE, band, canvas, colour_of
 from cmdpax.intervals import half_width
+from cmdpax.learners import is_baseline
 
 if TYPE_CHECKING:
     import polars
@@ -111,7 +112,7 @@ def best_lines(
                 f"{results.path} has no algorithm {name!r} on these CMDPs; "
                 f"{nearest_name(name, names)}."
             )
-    known.sort(key=lambda row: not row["algorithm"].startswith("vanilla"))  # baselines first
+    known.sort(key=lambda row: not is_baseline(row["algorithm"]))
     return [
         Line(
             row["algorithm"], row["configuration"], row["algorithm"], colour_of(row["algorithm"], i)
@@ -135,7 +136,7 @@ def draw_lines(
         episodes, values = curve(results, line.configuration, column, cmdps)
         mean, half = values.mean(axis=0), half_width(values)
         half = np.where(np.isfinite(half), half, 0.0)
-        style = "--" if dashed and line.algorithm.startswith("vanilla") else "-"
+        style = "--" if dashed and is_baseline(line.algorithm) else "-"
         around = (np.maximum(mean - half, least), mean + half)
         band(axis, episodes, mean, around, color=line.colour, label=line.label, linestyle=style)
 

@@ -1,74 +1,57 @@
-"""What a learner is: a pair of pure functions, and what it may know.
+"""What a learner is: three pure functions, and what they exchange with whoever runs it.
 
-    init()                     -> state            state.log_policy is what the next episode plays
-    update(state, trajectory)  -> (state, Info)    the state for the next episode; what to observe
+    init(key)                       -> state    before the first episode
+    show(state)                     -> Shown    what the next episode plays, and what may be seen
+    update(state, trajectory, key)  -> state    after an episode
 
 A learner is made by a factory from `Knowledge` (sizes, the start, thresholds, what is known of the
-rewards, the bonuses) and `Hyperparameters`. It never sees the true model and computes no regret.
-Everything but the sizes may be traced, so one definition runs once, jitted, vmapped over seeds,
-hyperparameters and stacked models.
+rewards, the bonuses) and from the record of its parameters. It never sees the true model and
+computes no regret. Nobody reads a state: `show` says all that an observer may know. Everything but
+the sizes and what is compiled in may be traced, so one definition runs once, jitted, vmapped over
+seeds, parameters and stacked models.
 """
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
+import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Integer
+from jaxtyping import Array, Float, Integer, Key
 
-from cmdpax.estimation import Knowledge, Trajectory
-from cmdpax.schedules import Schedule, value_at
+from cmdpax.estimation import Knowledge, Statistics, Trajectory
 
-
-class Hyperparameters(NamedTuple):
-    """The numbers that a user chooses."""
-
-    step_size: Schedule  # η
-    regularization: Schedule  # τ
-    max_multiplier: Any  # λ_max
-    margin: Schedule  # learn against c + margin
-
-    def __str__(self) -> str:
-        """For people: step_size 0.1, regularization 0.02, max_multiplier 6, margin 0."""
-        return (
-            f"step_size {self.step_size}, regularization {self.regularization}, "
-            f"max_multiplier {self.max_multiplier:g}, margin {self.margin}"
-        )
-
-
-class Rates(NamedTuple):
-    """The hyperparameters of one episode."""
-
-    step_size: Float[Array, ""]
-    regularization: Float[Array, ""]
-    max_multiplier: Float[Array, ""]
-    margin: Float[Array, ""]
-
-
-def rates_at(hyperparameters: Hyperparameters, episode: Integer[Array, ""]) -> Rates:
-    """η_k, τ_k, λ_max and the margin of episode k = 1, 2, …"""
-    step_size, regularization, max_multiplier, margin = hyperparameters
-    return Rates(
-        value_at(step_size, episode),
-        value_at(regularization, episode),
-        jnp.asarray(max_multiplier),
-        value_at(margin, episode),
-    )
+_LEARNER_KEYS = 2**31  # the simulator folds in k itself, which is smaller
 
 
 class Info(NamedTuple):
-    """What an observer may want of an episode."""
+    """What an observer may want to know about an episode."""
 
     multipliers: Float[Array, " I"]  # λ_k
     constraint_values: Float[Array, " I"]  # V̂_u of π_k, the optimistic estimates
-    q_values: Float[Array, "H S A"] | None  # Q̂_z of π_k; None where there is none
+    q_values: Float[Array, "H S A"] | None = None  # Q̂_z of π_k, where there is one
+    statistics: Statistics | None = None  # of the episodes before, where it keeps them
+
+
+class Shown(NamedTuple):
+    """The coming episode k: the policy that is played, exp(log_policy), and what may be seen."""
+
+    log_policy: Float[Array, "H S A"]  # log π_k
+    info: Info
 
 
 class Learner(NamedTuple):
-    """A learner: a pair of pure functions."""
+    """A learner: three pure functions."""
 
-    init: Callable[[], Any]
-    update: Callable[[Any, Trajectory], tuple[Any, Info]]
+    init: Callable[[Key[Array, ""]], Any]
+    update: Callable[[Any, Trajectory, Key[Array, ""]], Any]
+    show: Callable[[Any], Shown]
 
 
-Factory: TypeAlias = Callable[[Knowledge, Hyperparameters], Learner]
-"""Makes a learner of what it knows and what the user chose."""
+Factory: TypeAlias = Callable[[Knowledge, Any], Learner]
+"""Makes a learner from what it knows and from the record of what the user chose."""
+
+
+def learner_key(run_key: Key[Array, ""], episode: int | Integer[Array, ""]) -> Key[Array, ""]:
+    """The key of a learner's own randomness after episode k < 2³¹; for `init`, k = 0."""
+    index = jnp.asarray(episode).astype(jnp.uint32) + jnp.uint32(_LEARNER_KEYS)
+    return jax.random.fold_in(run_key, index)

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple, NoReturn
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Integer
+from jaxtyping import Array, Bool, Float, Integer, Key
 
 from cmdpax.errors import LearnerError
 from cmdpax.estimation import Knowledge, Trajectory
-from cmdpax.learners.base import Factory, Hyperparameters, Info, Learner
+from cmdpax.learners.base import Factory, Info, Learner, Shown
 from cmdpax.model import Sizes
 
 _ARRAYS = (jax.Array, np.ndarray, np.generic, int, float)
@@ -81,33 +81,35 @@ def require_sound(
 # ----------------------------------------------------------------------------- while it is traced
 
 
-def make_checked(
-    factory: Factory, knowledge: Knowledge, hyperparameters: Hyperparameters
-) -> Learner:
+def make_checked(factory: Factory, knowledge: Knowledge, parameters: Any) -> Learner:
     """The learner of a factory; what it returns is checked whenever it is traced."""
     refuse = functools.partial(_refuse, factory)
-    learner = factory(knowledge, hyperparameters)
-    fix = "return cmdpax.learners.Learner(init, update), two functions"
+    learner = factory(knowledge, parameters)
+    fix = "return cmdpax.learners.Learner(init, update, show), three functions"
     if not isinstance(learner, Learner):
         refuse(f"returned {_kind(learner)} from its factory", fix)
     if not all(map(callable, learner)):
-        refuse("has an init or update that is not a function", fix)
+        refuse("has an init, update or show that is not a function", fix)
 
-    def init() -> Any:
-        state = learner.init()
-        _check_policy(refuse, knowledge.sizes, state)
+    def init(key: Key[Array, ""]) -> Any:
+        state = learner.init(key)
+        _check_arrays(refuse, state, "init")
         return state
 
-    def update(state: Any, trajectory: Trajectory) -> tuple[Any, Info]:
-        result = learner.update(state, trajectory)
-        if not (isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], Info)):
-            refuse(f"returned {_kind(result)} from update", "return the pair (state, Info(…))")
-        following, info = result
+    def update(state: Any, trajectory: Trajectory, key: Key[Array, ""]) -> Any:
+        following = learner.update(state, trajectory, key)
         _check_same(refuse, state, following)
-        _check_info(refuse, knowledge.sizes, info)
-        return following, info
+        return following
 
-    return Learner(init, update)
+    def show(state: Any) -> Shown:
+        shown = learner.show(state)
+        if not (isinstance(shown, Shown) and isinstance(shown.info, Info)):
+            refuse(f"returned {_kind(shown)} from show", "return Shown(log_policy, Info(…))")
+        _check_policy(refuse, knowledge.sizes, shown.log_policy)
+        _check_info(refuse, knowledge.sizes, shown.info)
+        return shown
+
+    return Learner(init, update, show)
 
 
 def factory_name(factory: Factory) -> str:
@@ -125,17 +127,10 @@ def _refuse(factory: Factory, what: str, fix: str) -> NoReturn:
     raise LearnerError(f"the learner {factory_name(factory)} {what}; {fix}.")
 
 
-def _check_policy(refuse: Refuse, sizes: Sizes, state: Any) -> None:
-    """A state holds arrays, among them `log_policy` with a row for every step and state."""
+def _check_policy(refuse: Refuse, sizes: Sizes, log_policy: Any) -> None:
+    """The logarithm of a policy has a row for every step and state."""
     _, *pairs = sizes
     shape = tuple(pairs)
-    log_policy = getattr(state, "log_policy", None)
-    if log_policy is None:
-        refuse(
-            f"returned {_kind(state)} without the field log_policy from init",
-            "return a NamedTuple in which log_policy is the logarithm of the first policy",
-        )
-    _check_arrays(refuse, state, "init")
     found = getattr(log_policy, "shape", None)
     if found != shape:
         refuse(

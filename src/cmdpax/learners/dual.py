@@ -15,7 +15,7 @@ import functools
 from typing import NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Integer
+from jaxtyping import Array, Float, Integer, Key
 
 from cmdpax.estimation import (
     Knowledge,
@@ -26,7 +26,8 @@ from cmdpax.estimation import (
     optimistic_model,
     record,
 )
-from cmdpax.learners.base import Hyperparameters, Info, Learner, rates_at
+from cmdpax.learners.base import Info, Learner, Shown
+from cmdpax.learners.parameters import Hyperparameters, rates_at
 from cmdpax.planning.dynamic_program import Stage, backward_plan, greedy, soft
 from cmdpax.schemes import dual_descent
 from cmdpax.transitions import at_step
@@ -68,11 +69,11 @@ def dual(is_soft: bool, knowledge: Knowledge, hyperparameters: Hyperparameters) 
         values = result.signal_values[1:]
         return DualState(episode, result.log_policy, multipliers, values, statistics)
 
-    def init() -> DualState:
+    def init(_: Key[Array, ""]) -> DualState:
         first = jnp.asarray(1, jnp.int32)
         return plan(first, jnp.zeros(num_constraints, dtype), empty_statistics(knowledge))
 
-    def update(state: DualState, trajectory: Trajectory) -> tuple[DualState, Info]:
+    def update(state: DualState, trajectory: Trajectory, _: Key[Array, ""]) -> DualState:
         rates = rates_at(hyperparameters, state.episode)
         multipliers = dual_descent(
             state.multipliers,
@@ -82,10 +83,13 @@ def dual(is_soft: bool, knowledge: Knowledge, hyperparameters: Hyperparameters) 
             rates.max_multiplier,
         )
         statistics = record(knowledge, state.statistics, trajectory)
-        next_state = plan(state.episode + 1, multipliers, statistics)
-        return next_state, Info(state.multipliers, state.constraint_values, None)
+        return plan(state.episode + 1, multipliers, statistics)
 
-    return Learner(init, update)
+    def show(state: DualState) -> Shown:
+        info = Info(state.multipliers, state.constraint_values, statistics=state.statistics)
+        return Shown(state.log_policy, info)
+
+    return Learner(init, update, show)
 
 
 regularized_dual = functools.partial(dual, True)

@@ -13,7 +13,7 @@ The vanilla algorithm is τ = 0.
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Integer
+from jaxtyping import Array, Float, Integer, Key
 
 from cmdpax.estimation import (
     Knowledge,
@@ -26,8 +26,9 @@ from cmdpax.estimation import (
     record,
 )
 from cmdpax.evaluation import backward_scan
-from cmdpax.learners.base import Hyperparameters, Info, Learner, rates_at
-from cmdpax.schemes import dual_descent, lagrangian, mirror_ascent
+from cmdpax.learners.base import Info, Learner, Shown
+from cmdpax.learners.parameters import Hyperparameters, rates_at
+from cmdpax.schemes import primal_dual_step
 from cmdpax.transitions import at_step, backup_signals
 
 
@@ -38,7 +39,9 @@ class PrimalDualState(NamedTuple):
     log_policy: Float[Array, "H S A"]  # log π_k
     next_log_policy: Float[Array, "H S A"]  # log π_{k+1}
     next_multipliers: Float[Array, " I"]  # λ_{k+1}
-    info: Info  # λ_k, V̂_u and Q̂_z of π_k
+    multipliers: Float[Array, " I"]  # λ_k
+    constraint_values: Float[Array, " I"]  # V̂_u of π_k
+    q_values: Float[Array, "H S A"]  # Q̂_z of π_k
     statistics: Statistics  # of episodes 1 … k-1
 
 
@@ -54,30 +57,26 @@ def primal_dual(knowledge: Knowledge, hyperparameters: Hyperparameters) -> Learn
         statistics: Statistics,
     ) -> PrimalDualState:
         """Episode k up to "play": all of it comes from the episodes before."""
-        step_size, regularization, max_multiplier, margin = rates_at(hyperparameters, episode)
+        rates = rates_at(hyperparameters, episode)
         # "Update r̂_k, û_k, p̂_k, ψ̂_k."
         model = optimistic_model(knowledge, statistics)
         # "Truncated policy evaluation."
         every_q, constraint_values = evaluate(model, log_policy, knowledge.initial)
-        q_lagrangian = lagrangian(every_q, multipliers, regularization)
+        # "Update primal variables. Update dual variables."
+        slacks = constraint_values - (knowledge.thresholds + rates.margin)
+        following = primal_dual_step(log_policy, multipliers, every_q, slacks, rates)
         return PrimalDualState(
             episode,
             log_policy,
-            # "Update primal variables."
-            next_log_policy=mirror_ascent(log_policy, q_lagrangian, step_size),
-            # "Update dual variables."
-            next_multipliers=dual_descent(
-                multipliers,
-                constraint_values - (knowledge.thresholds + margin),
-                step_size,
-                regularization,
-                max_multiplier,
-            ),
-            info=Info(multipliers, constraint_values, q_lagrangian),
-            statistics=statistics,
+            following.log_policy,
+            following.multipliers,
+            multipliers,
+            constraint_values,
+            following.q_lagrangian,
+            statistics,
         )
 
-    def init() -> PrimalDualState:
+    def init(_: Key[Array, ""]) -> PrimalDualState:
         return prepare(
             jnp.asarray(1, jnp.int32),
             jnp.full(pairs, -jnp.log(pairs[-1]), dtype),  # uniform
@@ -85,16 +84,19 @@ def primal_dual(knowledge: Knowledge, hyperparameters: Hyperparameters) -> Learn
             empty_statistics(knowledge),
         )
 
-    def update(state: PrimalDualState, trajectory: Trajectory) -> tuple[PrimalDualState, Info]:
+    def update(
+        state: PrimalDualState, trajectory: Trajectory, _: Key[Array, ""]
+    ) -> PrimalDualState:
         # "Play π_k for one episode, update" the counts; then the next episode begins. Counting
         # before the model is read lets XLA change its rows in place.
         statistics = record(knowledge, state.statistics, trajectory)
-        following = prepare(
-            state.episode + 1, state.next_log_policy, state.next_multipliers, statistics
-        )
-        return following, state.info
+        return prepare(state.episode + 1, state.next_log_policy, state.next_multipliers, statistics)
 
-    return Learner(init, update)
+    def show(state: PrimalDualState) -> Shown:
+        info = Info(state.multipliers, state.constraint_values, state.q_values, state.statistics)
+        return Shown(state.log_policy, info)
+
+    return Learner(init, update, show)
 
 
 def evaluate(

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from cmdpax.arguments import Algorithm, as_factory
 from cmdpax.errors import ParameterError, require_flag
 from cmdpax.history import Log
+from cmdpax.learners import Algorithm, Named, as_algorithm
 from cmdpax.learners.contract import require_sound
 from cmdpax.live import saving
 from cmdpax.live.accounts import AgentAccount, Tally, make_account
-from cmdpax.live.declaration import Declaration, declare, require_index
+from cmdpax.live.declaration import FOREVER, Declaration, declare, require_index
 from cmdpax.live.episode import EpisodeRecord, OpenEpisode
 from cmdpax.live.logs import Logged, episodes_of
 from cmdpax.live.steps import Sight, begin, follow, look, no_steps, shapes, trajectory_of
@@ -22,7 +22,6 @@ from cmdpax.live.told import Setting, tell
 from cmdpax.live.turns import Turn, in_turn
 from cmdpax.optimism import Optimism
 from cmdpax.precision import in_double_precision, to_numpy
-from cmdpax.schedules import Scheduled
 
 
 class _Now(NamedTuple):
@@ -66,10 +65,9 @@ class Agent:
         constraint_ranges: likewise of the constraints' signals: one pair for all, or one for each.
         senses: "at least" or "at most" (costs), for all constraints or for each.
         names: of the constraints, for the account.
-        step_size: η, a number or a schedule.
-        regularization: τ, likewise; None is 0.02 for regularized algorithms, 0 for vanilla ones.
-        max_multiplier: λ_max, of multipliers of signals that are scaled to [0, 1].
-        margin: learn against thresholds that are stricter by so much of a signal scaled to [0, 1].
+        parameters: those of the algorithm, as for `learn`. Of the paper's algorithms, λ_max bounds
+            multipliers of signals that are scaled to [0, 1], and the margin makes thresholds
+            stricter by so much of such a signal.
 
     Examples:
         >>> import cmdpax
@@ -89,7 +87,7 @@ class Agent:
 
     def __init__(
         self,
-        algorithm: Algorithm,
+        algorithm: Named,
         *,
         num_states: int,
         num_actions: int,
@@ -106,18 +104,18 @@ class Agent:
         constraint_ranges: Any = (0.0, 1.0),
         senses: str | Sequence[str] = "at least",
         names: Sequence[str] | None = None,
-        step_size: Scheduled = 0.1,
-        regularization: Scheduled | None = None,
-        max_multiplier: float = 6.0,
-        margin: Scheduled = 0.0,
+        **parameters: Any,
     ) -> None:
         """Check the declaration, and compile."""
         given = dict(locals())
-        declared = declare(**{name: given[name] for name in given if name != "self"})
-        self._prepare(declared, algorithm)
+        known = as_algorithm(algorithm)
+        chosen = given.pop("parameters")
+        about = {name: given[name] for name in given if name not in ("self", "algorithm")}
+        declared = declare(known, chosen, tuple(about), **about)
+        self._prepare(declared, known)
         tally = Tally.empty(declared.sizes.num_constraints)
         with jax.enable_x64(True):
-            first = begin(self._setting, self._told)
+            first = begin(self._setting, self._told, np.uint32(declared.seed))
         self._go_on(first, tally, OpenEpisode())
 
     # ------------------------------------------------------------------------------- ask and tell
@@ -262,10 +260,9 @@ class Agent:
     @property
     def visits(self) -> np.ndarray:
         """How often every action was tried, `[H, S, A]`; `[1, S, A]` if steps share counts."""
-        statistics = getattr(self._now.state, "statistics", None)
-        if statistics is None:
-            raise ParameterError("this learner's state has no statistics, so visits are not known.")
-        return np.array(statistics.visits)
+        if self._now.sight.visits is None:
+            raise ParameterError("this learner shows no statistics, so visits are not known.")
+        return np.array(self._now.sight.visits)
 
     @property
     def learner_state(self) -> Any:
@@ -328,7 +325,7 @@ class Agent:
 
     @classmethod
     @in_double_precision
-    def load(cls, path: str | Path, *, algorithm: Algorithm | None = None) -> "Agent":
+    def load(cls, path: str | Path, *, algorithm: Named | None = None) -> "Agent":
         """An agent that goes on where the saved one was.
 
         Args:
@@ -340,9 +337,9 @@ class Agent:
             FileError: the file is damaged, something else, or of another version.
         """
         found = saving.read(Path(path))
-        found.declared.require_same_algorithm(path, algorithm)
+        known = found.declared.algorithm_of(path, algorithm)
         agent = cls.__new__(cls)
-        agent._prepare(found.declared, algorithm or found.declared.algorithm)
+        agent._prepare(found.declared, known)
         wanted = shapes(agent._setting, agent._told)
         state = saving.restore(Path(path), found.leaves, wanted)
         agent._go_on(state, found.tally, found.episode)
@@ -357,16 +354,18 @@ class Agent:
         self._turn, self._owned = Turn(), saving.Owned()
         self._declared = declared
         self._sizes = declared.sizes
-        self._setting = Setting(as_factory(algorithm), declared.sizes, declared.stationary)
+        chosen = algorithm.restore(declared.parameters, FOREVER)
+        choices = algorithm.choices(chosen)
+        self._setting = Setting(algorithm, choices, declared.sizes, declared.stationary)
         with jax.enable_x64(True):
-            self._told = tell(declared)
+            self._told = tell(declared, algorithm.numbers(chosen))
 
     @in_double_precision
     def _go_on(self, state: Any, tally: Tally, episode: OpenEpisode) -> None:
         """Stand somewhere, with every program ready before the first decision."""
         self._now = _Now(state, tally, self._look(state, tally), episode)
         nothing = jax.tree.map(np.asarray, no_steps(self._sizes, float))
-        follow(self._setting, self._told, state, nothing)
+        self._follow(state, nothing, 1)
 
     def _look(self, state: Any, tally: Tally) -> Sight:
         seed, number = np.uint32(self._declared.seed), np.int32(tally.learned + 1)
@@ -381,13 +380,17 @@ class Agent:
         signals = episode.signals
         inside = declared.units.inward(signals)
         trajectory = trajectory_of(self._sizes, episode.states, episode.actions, inside)
-        state = follow(self._setting, self._told, now.state, trajectory)
+        state = self._follow(now.state, trajectory, now.tally.learned + 1)
         missing = self._sizes.horizon - len(signals)
         missed = declared.units.misses(signals.sum(axis=0)[1:], declared.thresholds, missing)
         tally = dataclasses.replace(now.tally, fed=now.tally.fed + 1)
         if played:
             tally = now.tally.after(signals, missed, self.multipliers, missing)
         return _Now(state, tally, self._look(state, tally), OpenEpisode())
+
+    def _follow(self, state: Any, trajectory: Any, episode: int) -> Any:
+        seed = np.uint32(self._declared.seed)
+        return follow(self._setting, self._told, state, trajectory, seed, np.int32(episode))
 
     def _require(self, call: str) -> None:
         self._now.episode.require(call, self._sizes.horizon)

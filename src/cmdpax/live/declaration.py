@@ -7,28 +7,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cmdpax.arguments import (
-    Algorithm,
-    as_factory,
-    as_optimism,
-    as_regularization,
-    as_seeds,
-    name_of,
-)
+from cmdpax.arguments import as_optimism, as_seeds
 from cmdpax.errors import ModelError, ParameterError, require_count, require_flag, shown
-from cmdpax.hyperparameters import hyperparameters, is_constant
-from cmdpax.learners import algorithms
-from cmdpax.learners.base import Hyperparameters
+from cmdpax.learners import Algorithm, Hyperparameters, Named, as_algorithm, registered
 from cmdpax.limits import require_room
 from cmdpax.live.units import ROUNDING, SENSES, Units, declare_units
 from cmdpax.model import CMDP, Sizes, as_floats, as_indices, is_single
 from cmdpax.optimism import Optimism
-from cmdpax.schedules import Schedule
+from cmdpax.schedules import Schedule, is_constant
 from cmdpax.transitions import Successors
 from cmdpax.validation import validate
 
 _ARRAYS = ("thresholds", "initial", "rewards", "constraint_rewards", "successors")
-_FOREVER = 2**31 - 1  # the number of episodes of a live system is not known
+FOREVER = 2**31 - 1
+"""The number of episodes of a live system is not known; this many can be counted."""
 
 
 class Declaration(NamedTuple):
@@ -45,7 +37,7 @@ class Declaration(NamedTuple):
     successors: np.ndarray | None  # [H or 1, S, A, N], -1 for unused slots, where they are known
     stationary: bool
     optimism: Optimism
-    hyperparameters: Hyperparameters
+    parameters: dict[str, Any]  # of the algorithm, as JSON holds them
     units: Units
     names: tuple[str, ...]  # of the constraints
 
@@ -82,19 +74,20 @@ class Declaration(NamedTuple):
                 f"where successors lists {sorted(row[row >= 0].tolist())}; declare it too."
             )
 
-    def require_same_algorithm(self, path: str | Path, algorithm: Algorithm | None) -> None:
+    def algorithm_of(self, path: str | Path, given: Named | None) -> Algorithm:
         """A saved state goes on with the algorithm that made it; one's own must be given."""
-        if algorithm is None:
-            if self.own or self.algorithm not in algorithms():  # a file may say anything
-                raise ParameterError(
-                    f"{path} was saved with the factory {self.algorithm!r} of your own; give it as "
-                    "algorithm."
-                )
-        elif algorithm_name(algorithm) != self.algorithm:
+        found = registered(self.algorithm) if given is None else as_algorithm(given)
+        if found is None or (given is None and self.own):  # a file may say anything
+            raise ParameterError(
+                f"{path} was saved with the factory {self.algorithm!r} of your own; give it as "
+                "algorithm."
+            )
+        if found.name != self.algorithm:
             raise ParameterError(
                 f"{path} was saved with the algorithm {self.algorithm!r}, not with "
-                f"{algorithm_name(algorithm)!r}; give that one, or none where it has a name."
+                f"{found.name!r}; give that one, or none where it has a name."
             )
+        return found
 
     def to_entries(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """What JSON can hold, and the arrays."""
@@ -107,38 +100,50 @@ class Declaration(NamedTuple):
     @classmethod
     def from_entries(cls, head: Mapping[str, Any], arrays: Mapping[str, Any]) -> "Declaration":
         """The declaration that `to_entries` took apart, checked as if a user had made it."""
+        if "hyperparameters" in head:  # as the first versions called them
+            head = dict(head)
+            earlier = zip(Hyperparameters._fields, head.pop("hyperparameters"), strict=True)
+            head["parameters"] = dict(earlier)
         if set(head) != set(cls._fields) - set(_ARRAYS) or type(head["own"]) is not bool:
             raise ParameterError(f"the declaration has the entries {', '.join(head)}.")
         given: dict[str, Any] = {name: arrays.get(name) for name in _ARRAYS}
         given |= {name: head[name] for name in ("stationary", "names", "seed")}
         given |= dict(zip(Sizes._fields[1:], head["sizes"][1:], strict=True))
         (low, *lows), (high, *highs), (_, *at_most) = head["units"]
-        step_size, regularization, max_multiplier, margin = head["hyperparameters"]
+        found = None if head["own"] else registered(str(head["algorithm"]))
+        parameters = dict(head["parameters"])
+        if found is not None:
+            parameters = found.describe(found.restore(parameters, FOREVER))
         return _declared(
             str(head["algorithm"]),
             head["own"],
+            parameters,
             **given,
             optimism=Optimism(**head["optimism"]),
             reward_range=(low, high),
             constraint_ranges=list(zip(lows, highs, strict=True)),
             senses=[SENSES[bool(most)] for most in at_most],
-            step_size=Schedule(*step_size),
-            regularization=Schedule(*regularization),
-            max_multiplier=max_multiplier,
-            margin=Schedule(*margin),
         )
 
 
-def declare(algorithm: Algorithm, **given: Any) -> Declaration:
-    """Check what the user says of a system and of the learner, and complete it."""
-    as_factory(algorithm)
-    own = not isinstance(algorithm, str) or ":" in algorithm
-    return _declared(algorithm_name(algorithm), own, **given)
+def declare(
+    algorithm: Algorithm, parameters: Mapping[str, Any], known: Sequence[str], **given: Any
+) -> Declaration:
+    """Check what the user says about a system and about the learner, and complete it."""
+    if not algorithm.anytime:
+        raise ParameterError(
+            f"{algorithm.name} must know the number of episodes, and a live system has none; use "
+            "an algorithm that is anytime."
+        )
+    chosen = algorithm.choose(parameters, FOREVER, known)
+    own = registered(algorithm.name) is not algorithm
+    return _declared(algorithm.name, own, algorithm.describe(chosen), **given)
 
 
 def _declared(
     algorithm: str,
     own: bool,
+    parameters: dict[str, Any],
     *,
     num_states: int,
     num_actions: int,
@@ -155,7 +160,6 @@ def _declared(
     constraint_ranges: Any,
     senses: Any,
     names: Sequence[str] | None,
-    **chosen: Any,
 ) -> Declaration:
     limits = _thresholds(thresholds)
     sizes = _sizes(len(limits), horizon, num_states, num_actions)
@@ -168,9 +172,9 @@ def _declared(
     known = profile.rewards == "known"
     if known:
         _require_in_range(stand_in, units)
-    regularization = as_regularization(algorithm, chosen.pop("regularization"))
-    numbers = hyperparameters(regularization=regularization, num_episodes=_FOREVER, **chosen)
-    _require_margin(numbers.margin, units, stand_in.thresholds, sizes.horizon)
+    if "margin" in parameters:
+        margin = Schedule(*parameters["margin"])
+        _require_margin(margin, units, stand_in.thresholds, sizes.horizon)
     lists = None if successors is None else _listed(successors, sizes, stationary)
     _require_room(
         sizes,
@@ -189,7 +193,7 @@ def _declared(
         lists,
         stationary,
         profile,
-        numbers,
+        parameters,
         units,
         chosen_names,
     )
@@ -226,7 +230,7 @@ def _profile(
             "cmdpax.Optimism.theory(num_episodes)."
         )
     usual = "empirical" if given else "live"
-    profile = as_optimism(usual if optimism is None else optimism, _FOREVER)
+    profile = as_optimism(usual if optimism is None else optimism, FOREVER)
     if profile.rewards == "known" and not given:
         raise ParameterError(
             "this optimism takes the rewards as known; give rewards and constraint_rewards, or "
@@ -332,11 +336,6 @@ def _names(given: Sequence[str] | None, num_constraints: int) -> tuple[str, ...]
             "threshold."
         )
     return tuple(names)
-
-
-def algorithm_name(algorithm: Algorithm) -> str:
-    """`name_of`, of a partial that of its function."""
-    return name_of(getattr(algorithm, "func", algorithm))
 
 
 def _thresholds(given: Any) -> np.ndarray:

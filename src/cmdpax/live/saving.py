@@ -28,7 +28,8 @@ from cmdpax.storage.paths import DamagedError, require_file
 from cmdpax.storage.texts import parse_json
 from cmdpax.storage.writing import remove_left_behind, require_target, write_atomically
 
-FORMAT = 2
+FORMAT = 3
+_READ = (2, FORMAT)  # in the second, a declaration has hyperparameters
 _COUNTED = ("episodes", "steps", "cut_short", "fed")
 _OF_DAMAGE = (
     KeyError,
@@ -190,7 +191,7 @@ def _head(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         form, written = head["format"], head["cmdpax"]
     except (DamagedError, KeyError, TypeError, ValueError):
         raise _damaged(path) from None
-    if (form, written) != (FORMAT, version.__version__):
+    if form not in _READ or written != version.__version__:
         raise FileError(
             f"{path} was saved by cmdpax {written} (format {form}), this is cmdpax "
             f"{version.__version__} (format {FORMAT}); load it with the version that wrote it, or "

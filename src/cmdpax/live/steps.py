@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Integer
+from jaxtyping import Array, Bool, Float, Integer, Key
 
 from cmdpax.estimation import Knowledge, Trajectory
-from cmdpax.learners.base import Learner
+from cmdpax.learners.base import Learner, learner_key
 from cmdpax.learners.contract import flaws_of, make_checked
 from cmdpax.live.told import Setting, Told
 from cmdpax.model import Sizes
@@ -31,34 +31,36 @@ class Sight(NamedTuple):
     constraint_values: Float[Array, " I"]  # V̂_u of π_k
     policy: Float[Array, "H S A"]
     flaws: Bool[Array, " 3"]  # of `cmdpax.learners.contract`
+    visits: Integer[Array, "H S A"] | None  # how often every action was tried, where that is shown
 
 
 @functools.partial(jax.jit, static_argnames="setting")
-def begin(setting: Setting, told: Told) -> Any:
+def begin(setting: Setting, told: Told, seed: Any) -> Any:
     """The learner's state before the first episode."""
-    return _learner(setting, told).init()
+    return _learner(setting, told).init(learner_key(run_key(seed), 0))
 
 
 def shapes(setting: Setting, told: Told) -> Any:
     """The shapes of a learner's state; nothing is computed."""
-    return jax.eval_shape(_learner(setting, told).init)
+    return jax.eval_shape(begin, setting, told, np.uint32(0))
 
 
 @functools.partial(jax.jit, static_argnames="setting")
-def follow(setting: Setting, told: Told, state: Any, trajectory: Trajectory) -> Any:
-    """The learner's state after an episode."""
-    return _learner(setting, told).update(state, trajectory)[0]
+def follow(
+    setting: Setting, told: Told, state: Any, trajectory: Trajectory, seed: Any, episode: Any
+) -> Any:
+    """The learner's state after episode k."""
+    key = learner_key(run_key(seed), episode)
+    return _learner(setting, told).update(state, trajectory, key)
 
 
 @functools.partial(jax.jit, static_argnames="setting")
 def look(setting: Setting, told: Told, state: Any, seed: Any, episode: Any) -> Sight:
     """What episode k will play, and what the learner believes of it."""
-    # The learner shows λ_k and V̂_u only together with the next state, which is dropped (and, not
-    # being used, not computed).
     sizes, dtype = setting.sizes, told.initial.dtype
-    _, info = _learner(setting, told).update(state, no_steps(sizes, dtype))
-    policy = jnp.exp(state.log_policy)
-    key = jax.random.fold_in(jax.random.key(seed, impl="threefry2x32"), episode)
+    log_policy, info = _learner(setting, told).show(state)
+    policy = jnp.exp(log_policy)
+    key = jax.random.fold_in(run_key(seed), episode)
     uniforms = jax.random.uniform(key, (1 + 2 * sizes.horizon,), dtype)[1::2]
     draw = jax.vmap(jax.vmap(sample_index, in_axes=(None, 0)))
     return Sight(
@@ -67,7 +69,13 @@ def look(setting: Setting, told: Told, state: Any, seed: Any, episode: Any) -> S
         info.constraint_values,
         policy,
         flaws_of(policy.sum(axis=-1), info.multipliers),
+        None if info.statistics is None else info.statistics.visits,
     )
+
+
+def run_key(seed: Any) -> Key[Array, ""]:
+    """The key of everything random in an agent."""
+    return jax.random.key(seed, impl="threefry2x32")
 
 
 def no_steps(sizes: Sizes, dtype: Any) -> Trajectory:
@@ -110,4 +118,5 @@ def _learner(setting: Setting, told: Told) -> Learner:
         told.bonuses,
         setting.stationary,
     )
-    return make_checked(setting.factory, knowledge, told.hyperparameters)
+    parameters = setting.algorithm.assemble(told.parameters, setting.choices)
+    return make_checked(setting.algorithm.factory, knowledge, parameters)

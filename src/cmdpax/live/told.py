@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from cmdpax.batch import cast
-from cmdpax.learners.base import Factory, Hyperparameters
+from cmdpax.learners.algorithm import Algorithm
 from cmdpax.live.declaration import Declaration
 from cmdpax.model import Sizes
 from cmdpax.optimism import Bonuses
@@ -16,7 +16,8 @@ from cmdpax.transitions import Support
 class Setting(NamedTuple):
     """What is compiled in."""
 
-    factory: Factory
+    algorithm: Algorithm
+    choices: tuple[tuple[str, Any], ...]  # parameters that are compiled in
     sizes: Sizes
     stationary: bool
 
@@ -29,10 +30,10 @@ class Told(NamedTuple):
     signals: Any  # [H, J, S, A] or None
     support: Support | None
     bonuses: Bonuses
-    hyperparameters: Hyperparameters
+    parameters: dict[str, Any]  # numbers and schedules, by name
 
 
-def tell(declared: Declaration) -> Told:
+def tell(declared: Declaration, numbers: dict[str, Any]) -> Told:
     """Convert the declaration to the learner's units, in the working precision."""
     sizes, units = declared.sizes, declared.units
     signals, lists = None, declared.successors
@@ -48,5 +49,5 @@ def tell(declared: Declaration) -> Told:
         signals,
         None if lists is None else Support(jnp.maximum(lists, 0), jnp.asarray(lists >= 0)),
         cast(declared.optimism.numbers(sizes), float),
-        cast(declared.hyperparameters, float),
+        cast(numbers, float),
     )

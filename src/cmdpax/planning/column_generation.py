@@ -181,7 +181,12 @@ class Generator:
             # Without a feasible mixture there is nothing to return: no limit while looking for one,
             # or for what is feasible.
             full = signal == 0 and len(self.columns) >= self._max_columns
-            if num_new == 0 and not full and signal is not None and bound - master.value > tolerance:
+            if (
+                num_new == 0
+                and not full
+                and signal is not None
+                and bound - master.value > tolerance
+            ):
                 num_new = self._price_others(signal)
                 bound, error, centre = self._best_bound(signal)
             if num_new == 0 or full:

@@ -20,6 +20,7 @@ from cmdpax.reporting.tables import (
     measure_label,
     measure_names,
     measure_runs,
+    parameter_labels,
 )
 
 BUDGET = 1_700_000
@@ -127,6 +128,7 @@ def _describe(
         "algorithms": listing.algorithms,
         "cmdps": _problems(sweep, allotment.num_cmdps, frontiers),
         "with_curves": allotment.num_cmdps,
+        "parameters": parameter_labels(listing.configurations),
         "configurations": listing.configurations,
         "groups": described_groups,
         "measures": [{"name": name, "label": measure_label(name)} for name in names],

@@ -6,9 +6,10 @@ Everywhere else on the page CMDPs, algorithms and configurations are places in t
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cmdpax.experiments.reading import Results, schedule_of
-from cmdpax.experiments.tables import SUMS
-from cmdpax.reporting.encoding import all_rounded, rounded
+from cmdpax.experiments.reading import Results
+from cmdpax.experiments.tables import SUMS, parameters_of_row
+from cmdpax.learners import is_baseline, symbol_of
+from cmdpax.reporting.encoding import all_rounded
 
 if TYPE_CHECKING:
     import polars
@@ -32,7 +33,6 @@ _LABELS = {
     "capped": "share of episodes with a multiplier at its cap",
 }
 _UNSAFE = "unsafe_at_"
-_SYMBOLS = {"step_size": "η", "regularization": "τ", "max_multiplier": "λ_max", "margin": "margin"}
 
 
 class Listing(NamedTuple):
@@ -76,7 +76,13 @@ def _algorithms(results: Results) -> list[str]:
     names = dict.fromkeys([*specified, *results.final["algorithm"]])
     there = set(results.final["algorithm"])
     found = [name for name in names if name in there]
-    return sorted(found, key=lambda name: not name.startswith("vanilla"))
+    return sorted(found, key=lambda name: not is_baseline(name))
+
+
+def parameter_labels(configurations: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """The parameters that configurations have, each with its symbol or its name."""
+    names = dict.fromkeys(name for entry in configurations for name in entry["parameters"])
+    return [(name, symbol_of(name)) for name in names]
 
 
 def _configurations(final: "polars.DataFrame", algorithms: list[str]) -> list[dict[str, Any]]:
@@ -90,15 +96,11 @@ def _configurations(final: "polars.DataFrame", algorithms: list[str]) -> list[di
 
 
 def _configuration(row: dict[str, Any], algorithms: list[str]) -> dict[str, Any]:
-    schedules = {
-        name: str(schedule_of(row, name)) for name in ("step_size", "regularization", "margin")
-    }
     return {
         "id": row["configuration"],
         "algorithm": algorithms.index(row["algorithm"]),
         "label": "",
-        **schedules,
-        "max_multiplier": rounded(row["max_multiplier"]),
+        "parameters": parameters_of_row(row),
         "optimism": _optimism(row),
     }
 
@@ -121,18 +123,17 @@ def _optimism(row: dict[str, Any]) -> str:
 
 
 def _name(entries: list[dict[str, Any]]) -> None:
-    """Label an algorithm's configurations by what varies among them, and by η always."""
+    """Label an algorithm's configurations by what varies among them, and by the first always."""
+    labels = parameter_labels(entries)
     varies = [
-        name
-        for name in (*_SYMBOLS, "optimism")
-        if name == "step_size" or len({entry[name] for entry in entries}) > 1
+        (name, label)
+        for place, (name, label) in enumerate(labels)
+        if place == 0 or len({entry["parameters"].get(name) for entry in entries}) > 1
     ]
     for entry in entries:
-        parts = []
-        for name in varies:
-            value = entry[name]
-            text = f"{value:g}" if isinstance(value, float) else str(value)
-            parts.append(f"{_SYMBOLS[name]} = {text}" if name in _SYMBOLS else text)
+        parts = [f"{label} = {entry['parameters'].get(name, '–')}" for name, label in varies]
+        if len({other["optimism"] for other in entries}) > 1:
+            parts.append(entry["optimism"])
         entry["label"] = ", ".join(parts)
     count = Counter(entry["label"] for entry in entries)
     for entry in entries:

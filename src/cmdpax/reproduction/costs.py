@@ -6,7 +6,7 @@ import numpy as np
 
 from cmdpax.arguments import as_optimism
 from cmdpax.batch import Configuration
-from cmdpax.hyperparameters import hyperparameters
+from cmdpax.learners import as_algorithm
 from cmdpax.learning import learn_batch
 from cmdpax.options import Options
 from cmdpax.reproduction.experiment import REGULARIZATION, STEP_SIZE
@@ -17,9 +17,13 @@ _RUNS, _EPISODES, _REPEATS = 30, 1000, 5
 
 def cost_ratios(paper: Measured, first: str, second: str) -> dict[str, np.ndarray]:
     """Time per episode of the first algorithm over the second's, on every CMDP, several times."""
-    chosen = hyperparameters(STEP_SIZE, REGULARIZATION, 6.0, 0.0, _EPISODES)
+    given = {"step_size": STEP_SIZE, "regularization": REGULARIZATION}
     profile = as_optimism("empirical", _EPISODES)
-    runs = [Configuration(seed, chosen, profile) for seed in range(_RUNS)]
+
+    def runs(name: str) -> list[Configuration]:
+        algorithm = as_algorithm(name)
+        chosen = algorithm.choose(given, _EPISODES)
+        return [Configuration(seed, algorithm, chosen, profile) for seed in range(_RUNS)]
 
     def ratios(cmdp: str) -> np.ndarray:
         model = paper.results.cmdps[paper.cmdps[cmdp]]
@@ -27,7 +31,7 @@ def cost_ratios(paper: Measured, first: str, second: str) -> dict[str, np.ndarra
         for repeat in range(_REPEATS + 1):
             for name, times in took.items():  # in turns: the machine's load is that of both
                 start = time.perf_counter()
-                learn_batch(model, name, runs, Options(_EPISODES, record=[1]))
+                learn_batch(model, runs(name), Options(_EPISODES, record=[1]))
                 if repeat:  # the first one compiles
                     times.append(time.perf_counter() - start)
         return np.array(took[first]) / np.array(took[second])

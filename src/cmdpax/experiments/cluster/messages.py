@@ -22,7 +22,8 @@ from cmdpax.experiments.records import checksum
 from cmdpax.experiments.runs import Batch, Model, Run
 from cmdpax.experiments.specification import read_specification
 from cmdpax.files import load, save
-from cmdpax.manifest import describe, read_configuration
+from cmdpax.learners import Algorithm, as_algorithm
+from cmdpax.manifest import read_configuration
 from cmdpax.model import CMDP
 from cmdpax.storage.texts import parse_json
 from cmdpax.version import __version__
@@ -60,7 +61,7 @@ def write_order(work: Work, batch: Batch) -> bytes:
             "identity": run.identity,
             "fingerprint": run.fingerprint,
             "configuration_name": run.configuration_name,
-            "configuration": describe(run.configuration),
+            "configuration": run.configuration.describe(),
         }
         for run in batch.runs
     ]
@@ -100,17 +101,18 @@ def read_order(order: bytes, models: Sequence[bytes]) -> tuple[Work, Batch]:
         cmdp = _read_model(data)
         if cmdp.fingerprint in names:
             found[cmdp.fingerprint] = Model(names[cmdp.fingerprint], {}, cmdp)
-    runs = [_run(content["algorithm"], entry) for entry in content["runs"]]
+    algorithm = as_algorithm(content["algorithm"])
+    runs = [_run(algorithm, entry, wanted.num_episodes) for entry in content["runs"]]
     batch = Batch(content["algorithm"], runs)
     return Work(wanted, found, content["optima"]), batch
 
 
-def _run(algorithm: str, entry: dict[str, Any]) -> Run:
+def _run(algorithm: Algorithm, entry: dict[str, Any], num_episodes: int) -> Run:
     return Run(
         entry["identity"],
         entry["fingerprint"],
-        algorithm,
-        read_configuration(entry["configuration"]),
+        algorithm.name,
+        read_configuration(entry["configuration"], algorithm, num_episodes),
         entry["configuration_name"],
     )
 
@@ -321,7 +323,7 @@ def _check_final(batch: Batch, work: Work, final: "polars.DataFrame") -> None:
         return
     chosen = polars.DataFrame(chosen_columns(batch.runs))
     if not final.select(chosen.columns).equals(chosen):
-        raise AnswerError("an answer is of other hyperparameters than those that were asked for.")
+        raise AnswerError("an answer is of other parameters than those that were asked for.")
     _check_numbers("final", final.drop(chosen.columns))
 
 

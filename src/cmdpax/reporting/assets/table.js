@@ -6,21 +6,14 @@
   let order = { column: "strong", descending: false };
   let everything = false;
 
-  const PARAMETERS = [
-    ["algorithm", "algorithm"],
-    ["step_size", "η"],
-    ["regularization", "τ"],
-    ["max_multiplier", "λ_max"],
-    ["margin", "margin"],
-    ["optimism", "optimism"],
-  ];
-
   /** A column of parameters is shown if it differs somewhere, η and τ always. */
   const parameterColumns = () => {
-    const { configurations } = cmdpax.sweep();
-    const differs = (name) => new Set(configurations.map((one) => one[name])).size > 1;
+    const { configurations, parameters } = cmdpax.sweep();
+    const known = [["algorithm", "algorithm"], ...parameters, ["optimism", "optimism"]];
+    const valueOf = (one, name) => one.parameters[name] ?? one[name];
+    const differs = (name) => new Set(configurations.map((one) => valueOf(one, name))).size > 1;
     const always = new Set(["algorithm", "step_size", "regularization"]);
-    return PARAMETERS.filter(([name]) => always.has(name) || differs(name));
+    return known.filter(([name]) => always.has(name) || differs(name));
   };
 
   const measureColumns = () => {
@@ -41,7 +34,7 @@
           measures.map(({ name }) => [name, cmdpax.summary(index, name)]),
         );
         const algorithm = algorithms[configuration.algorithm];
-        return { ...configuration, index, algorithm, runs, found };
+        return { ...configuration.parameters, ...configuration, index, algorithm, runs, found };
       })
       .filter((row) => row.runs);
   };
@@ -95,7 +88,7 @@
     const cells = parameters.map(([name]) =>
       name === "algorithm"
         ? cmdpax.element("th", { scope: "row" }, swatch, row.algorithm, " ", star)
-        : cmdpax.element("td", {}, name === "max_multiplier" ? cmdpax.number(row[name]) : row[name]),
+        : cmdpax.element("td", {}, row[name] ?? "–"),
     );
     const numbers = measures.map(({ name }) =>
       cmdpax.element("td", { class: "number" }, cmdpax.spread(row.found[name])),

@@ -1,0 +1,204 @@
+"""An algorithm: a name, the factory of its learners, and the parameters that a user chooses."""
+
+import dataclasses
+import importlib
+import inspect
+import sys
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias
+
+from cmdpax.errors import ParameterError, in_line, nearest_name, shown
+from cmdpax.learners.base import Factory
+from cmdpax.learners.parameters import (
+    Hyperparameters,
+    Parameter,
+    choose,
+    parameters_of,
+    require_damped,
+)
+
+_MODEL = "cmdp horizon initial num_actions num_states rewards constraint_rewards thresholds"
+_LIVE = "successors reward_range constraint_ranges senses names seed"
+_RUN = "algorithm num_episodes seeds optimism observations record unsafe_at potential log precision"
+_CALL = "stationary progress checkpoint name run configuration cmdp_name cmdps"
+RESERVED = frozenset(" ".join((_MODEL, _LIVE, _RUN, _CALL)).split())
+"""Names that mean something else where parameters are given."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Algorithm:
+    """A learning algorithm, with all that is known about it before it runs.
+
+    Attributes:
+        name: what users call it.
+        factory: makes a learner from `Knowledge` and the record of parameters.
+        record: the `NamedTuple` of its parameters; None takes the annotation of the factory's
+            second argument, else `Hyperparameters`.
+        summary: one line about it.
+        parameters: the fields of the record; given only where they differ from what it says.
+        anytime: whether it needs no number of episodes; if not, `knowledge.num_episodes` is K.
+        baseline: whether figures draw it as what others are compared with.
+        check: called with the chosen record and K; raises if the parameters do not fit together.
+    """
+
+    name: str
+    factory: Factory
+    record: Any = None
+    summary: str = ""
+    parameters: tuple[Parameter, ...] = ()
+    anytime: bool = True
+    baseline: bool = False
+    check: Callable[[Any, int], None] | None = None
+
+    def __post_init__(self) -> None:
+        """Complete what follows from the factory and from the record."""
+        record = _record_of(self.factory) if self.record is None else self.record
+        parameters = self.parameters or parameters_of(record)
+        for parameter in parameters:
+            if parameter.name in RESERVED or parameter.name.startswith("optimism_"):
+                raise ParameterError(
+                    f"{self.name} has a parameter {parameter.name!r}, which means something else "
+                    "where parameters are given; give it another name."
+                )
+        object.__setattr__(self, "record", record)
+        object.__setattr__(self, "parameters", parameters)
+        if self.check is None and record is Hyperparameters:
+            object.__setattr__(self, "check", require_damped)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its parameters."""
+        return tuple(parameter.name for parameter in self.parameters)
+
+    def choose(
+        self, given: Mapping[str, Any], num_episodes: int, others: Iterable[str] = ()
+    ) -> Any:
+        """The record of what the user gave and of the defaults, checked.
+
+        Args:
+            given: by name; None stands for the default.
+            num_episodes: K, or the most that there can be.
+            others: names that are known where parameters are given, for the hint.
+
+        Raises:
+            ParameterError: a name is unknown, or a value is impossible.
+        """
+        for name in given:
+            if name not in self.names:
+                hint = nearest_name(name, {*self.names, *others})
+                raise ParameterError(f"{self.name} has no parameter {name!r}; {hint}.")
+        chosen = choose(self.record, self.parameters, given, num_episodes)
+        if self.check is not None:
+            self.check(chosen, num_episodes)
+        return chosen
+
+    def describe(self, chosen: Any) -> dict[str, Any]:
+        """A record as JSON holds it."""
+        return {one.name: one.plain(getattr(chosen, one.name)) for one in self.parameters}
+
+    def restore(self, described: Mapping[str, Any], num_episodes: int) -> Any:
+        """The record that `describe` wrote down, checked anew."""
+        given = {
+            one.name: one.restore(described[one.name], num_episodes) for one in self.parameters
+        }
+        return self.choose(given, num_episodes)
+
+    def numbers(self, chosen: Any) -> dict[str, Any]:
+        """The part of a record that is data: numbers and schedules."""
+        return {
+            one.name: getattr(chosen, one.name) for one in self.parameters if not one.is_compiled_in
+        }
+
+    def choices(self, chosen: Any) -> tuple[tuple[str, Any], ...]:
+        """The part of a record that is compiled in."""
+        return tuple(
+            (one.name, getattr(chosen, one.name)) for one in self.parameters if one.is_compiled_in
+        )
+
+    def assemble(self, numbers: Mapping[str, Any], choices: tuple[tuple[str, Any], ...]) -> Any:
+        """The record of both parts, of which the numbers may be traced."""
+        return self.record(**numbers, **dict(choices))
+
+
+def _record_of(factory: Any) -> Any:
+    """The annotation of a factory's second argument, if it is a record."""
+    function = getattr(factory, "func", factory)  # of a partial
+    if not inspect.isroutine(function):
+        function = type(function).__call__
+    try:
+        hints = typing.get_type_hints(function)
+        names = list(inspect.signature(factory).parameters)
+        record = hints[names[1]]
+    except (KeyError, IndexError, NameError, TypeError, ValueError, AttributeError):
+        return Hyperparameters
+    is_record = isinstance(record, type) and issubclass(record, tuple)
+    return record if is_record and hasattr(record, "_fields") else Hyperparameters
+
+
+# -------------------------------------------------------------------------- found by name or object
+
+Named: TypeAlias = str | Algorithm | Factory
+"""A registered name, an address "module:name", an `Algorithm`, or a factory."""
+
+
+def wrap(own: Any, name: str) -> Algorithm:
+    """An algorithm of the user's own: an `Algorithm` as it is, or a factory.
+
+    Raises:
+        ParameterError: it is neither.
+    """
+    if isinstance(own, Algorithm):
+        return own
+    try:
+        inspect.signature(own).bind("knowledge", "parameters")
+    except (TypeError, ValueError):
+        raise ParameterError(
+            f"algorithm {shown(name)} is not a factory: it must take knowledge and parameters."
+        ) from None
+    return Algorithm(name, own)
+
+
+def require_address(address: str) -> None:
+    """Refuse what cannot be the address of a factory; nothing is imported."""
+    module, _, name = address.partition(":")
+    if not all(part.isidentifier() for part in (*module.split("."), name)):
+        raise ParameterError(
+            f"algorithm {shown(address)} cannot be imported (it is not of the form "
+            '"package.module:name"); give the names of a module and of a factory in it.'
+        )
+
+
+def imported(address: str) -> Algorithm:
+    """The algorithm at "package.module:name", which is what it is called from then on."""
+    require_address(address)
+    module, _, name = address.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (Exception, SystemExit) as error:  # whatever a module does when it is imported
+        cause = in_line(error)
+        if not isinstance(error, ImportError | AttributeError):
+            cause = f"{type(error).__name__}: {cause}"
+        raise ParameterError(
+            f"algorithm {address!r} cannot be imported ({cause}); put its module on PYTHONPATH."
+        ) from None
+    return dataclasses.replace(wrap(found, address), name=address)
+
+
+def name_of(own: Any) -> str:
+    """What a factory of the user's own is called."""
+    function = getattr(own, "func", own)  # of a partial
+    return str(getattr(function, "__qualname__", type(function).__qualname__))
+
+
+def address_of(algorithm: Named) -> str:
+    """The name, or where an algorithm of the user's own can be imported from."""
+    if isinstance(algorithm, str):
+        return algorithm
+    if not isinstance(algorithm, Algorithm):
+        return f"{algorithm.__module__}:{name_of(algorithm)}"
+    module = getattr(algorithm.factory, "__module__", "")
+    for name, found in vars(sys.modules.get(module, object)).items():
+        if found is algorithm:
+            return f"{module}:{name}"
+    return algorithm.name

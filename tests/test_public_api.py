@@ -148,7 +148,7 @@ before = set(sys.modules)
 import cmdpax
 new = {name.partition(".")[0] for name in set(sys.modules) - before}
 heavy = {"scipy", "typer", "rich", "click", "pandas", "matplotlib"}
-print(*sorted(new & (heavy | {"polars", "pydantic", "pydantic_core"})))
+print(*sorted(new & (heavy | {"polars", "pydantic", "pydantic_core", "tomli_w"})))
 """
     assert run_python(script, tmp_path) == ""
 

@@ -1,14 +1,17 @@
 """A specification as a TOML file, which `cmdpax sweep` reads."""
 
+import re
 import textwrap
 from typing import Any
+
+import tomli_w
 
 from cmdpax.errors import CmdpaxError
 from cmdpax.experiments.specification import Grids, Models, Specification, to_optimism
 
 _TABLES = {"cmdps": Models, "algorithms": Grids}
-_ESCAPED = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t"}
-_WIDTH = 96
+_ARRAY = re.compile(r"\[\n((?: {4}[^ \]].*,\n)+)\]")  # no line of text: its breaks are escaped
+_WIDTH = 80
 
 
 class InexpressibleError(CmdpaxError):
@@ -21,19 +24,20 @@ def specification_text(specification: dict[str, Any]) -> str:
     Raises:
         InexpressibleError: it holds a null that means something, or text that is not Unicode.
     """
-    lines = _entries(specification, Specification)
+    content = _entries(specification, Specification)
     for name, table in _TABLES.items():
-        for entry in specification[name]:
-            lines += ["", f"[[{name}]]", *_entries(entry, table)]
+        content[name] = [_entries(entry, table) for entry in specification[name]]
     try:
-        return str("\n".join(lines).encode(), "utf-8") + "\n"
-    except UnicodeEncodeError:
-        raise InexpressibleError("text is not Unicode.") from None
+        text = tomli_w.dumps(content)
+        text.encode()
+    except (TypeError, UnicodeEncodeError) as error:
+        raise InexpressibleError(f"the specification has no TOML: {error}.") from None
+    return _ARRAY.sub(_narrowed, text)
 
 
-def _entries(content: dict[str, Any], table: Any) -> list[str]:
-    """The keys of a table, one per line, without its tables."""
-    lines = []
+def _entries(content: dict[str, Any], table: Any) -> dict[str, Any]:
+    """The keys of a table that are not at their default, without its tables."""
+    entries = {}
     for name, value in content.items():
         field = table.model_fields.get(name)
         default = field.get_default(call_default_factory=True) if field else None
@@ -43,8 +47,8 @@ def _entries(content: dict[str, Any], table: Any) -> list[str]:
             value = [_without_nulls(one) for one in _listed(value)]
         if table is Grids or name == "optimism":  # one value is a list of one
             value = value[0] if isinstance(value, list) and len(value) == 1 else value
-        lines.append(f"{name} = {_value(value)}")
-    return lines
+        entries[name] = value
+    return entries
 
 
 def _listed(value: Any) -> list[Any]:
@@ -61,39 +65,12 @@ def _without_nulls(optimism: Any) -> Any:
     return said
 
 
-def _value(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int | float):
-        return repr(value)
-    if isinstance(value, str):
-        return _text(value)
-    if isinstance(value, list):
-        return _array(value)
-    if isinstance(value, dict):
-        pairs = ", ".join(f"{_key(name)} = {_value(one)}" for name, one in value.items())
-        return f"{{ {pairs} }}" if pairs else "{}"
-    raise InexpressibleError(f"TOML has no {value!r}.")
-
-
-def _array(values: list[Any]) -> str:
-    line = ", ".join(_value(value) for value in values)
-    if len(line) <= _WIDTH or not all(isinstance(value, int | float) for value in values):
-        return f"[{line}]"
-    return "[\n" + textwrap.fill(line, _WIDTH, initial_indent="  ", subsequent_indent="  ") + "\n]"
-
-
-def _key(name: str) -> str:
-    plain = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
-    return name if plain else _text(name)
-
-
-def _text(text: str) -> str:
-    """In quotes; control characters are escaped."""
-    letters = (
-        _ESCAPED.get(
-            letter, f"\\u{ord(letter):04x}" if ord(letter) < 32 or letter == "\x7f" else letter
-        )
-        for letter in text
-    )
-    return f'"{"".join(letters)}"'
+def _narrowed(array: re.Match[str]) -> str:
+    """One line where it fits, several for more numbers: tomli-w gives every value its own."""
+    values = array[1].replace("\n    ", " ").strip(" ,\n")
+    if len(values) <= _WIDTH:
+        return f"[{values}]"
+    if '"' in values or "{" in values:  # neither a text nor an inline table may be broken
+        return array[0]
+    lines = textwrap.wrap(values, _WIDTH, break_long_words=False, break_on_hyphens=False)
+    return "\n    ".join(["[", *lines]) + "\n]"

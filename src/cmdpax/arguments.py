@@ -1,11 +1,13 @@
 """Arguments of `learn` and its kin, checked and completed."""
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
-from cmdpax.errors import ParameterError, check_choice, require_count, shown
+from cmdpax.checks import check_choice, real_number, require_count, whole_number
+from cmdpax.errors import ParameterError, shown
 from cmdpax.limits import require_room
 from cmdpax.optimism import Optimism
 
@@ -31,11 +33,13 @@ def as_optimism(optimism: str | Optimism, num_episodes: int) -> Optimism:
 def as_levels(levels: Any) -> tuple[float, ...]:
     """Levels of violation, as numbers."""
     try:
-        found = tuple(float(level) for level in levels)
-    except (TypeError, ValueError, OverflowError):
+        found = tuple(map(real_number, levels))
+    except TypeError:  # it cannot be iterated over
+        found = (math.nan,)
+    if any(map(math.isnan, found)):
         raise ParameterError(
             f"unsafe_at is {shown(levels)}, it must be a list of numbers such as (0.01, 0.1)."
-        ) from None
+        )
     if len({f"{level:g}" for level in found}) < len(found):
         raise ParameterError(
             f"unsafe_at is {shown(levels)}: two of its levels are nearly the same."
@@ -45,15 +49,17 @@ def as_levels(levels: Any) -> tuple[float, ...]:
 
 def as_seeds(seeds: Any) -> list[int]:
     """The seeds of the runs: 0, 1, … for a number of runs."""
-    if isinstance(seeds, int | np.integer) and not isinstance(seeds, bool):
-        require_room(f"{require_count('seeds', seeds):,} runs", seeds * RUN_BYTES)
-        return list(range(seeds))
-    found = [] if isinstance(seeds, str) or not isinstance(seeds, Iterable) else list(seeds)
-    if not found or any(not hasattr(s, "__index__") or not 0 <= s < 2**32 for s in found):
+    if (count := whole_number(seeds)) is not None:
+        require_room(f"{require_count('seeds', count):,} runs", count * RUN_BYTES)
+        return list(range(count))
+    given = [] if isinstance(seeds, str) or not isinstance(seeds, Iterable) else list(seeds)
+    numbers = [whole_number(seed) for seed in given]
+    found = [seed for seed in numbers if seed is not None and 0 <= seed < 2**32]
+    if not given or len(found) < len(given):
         raise ParameterError(
             f"seeds is {shown(seeds)}, it must be a number of runs or a list of whole numbers ≥ 0."
         )
-    return [int(seed) for seed in found]
+    return found
 
 
 def episodes_to_record(num_episodes: int, record: Iterable[int] | None) -> np.ndarray:

@@ -15,16 +15,8 @@
 Every message is one sentence (or two) that names the thing, the value and the fix.
 """
 
-import contextlib
 import difflib
-import math
-import numbers
 from collections.abc import Iterable
-from typing import Any
-
-import numpy as np
-
-_TOO_MANY = 2**31
 
 
 class CmdpaxError(Exception):
@@ -137,39 +129,3 @@ def nearest_name(name: object, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(text, names, n=1, cutoff=0.5)
     hint = f"did you mean {close[0]!r}? " if close else ""
     return f"{hint}known: {', '.join(names) if names else 'none'}"
-
-
-def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
-    """Refuse what is not one of the choices, with the nearest one."""
-    if not isinstance(value, str) or value not in choices:  # an array is neither in nor not in
-        raise ParameterError(f"{name} is {shown(value)}; {nearest_name(value, choices)}.")
-
-
-def require_flag(name: str, value: object) -> bool:
-    """True or false, of Python or of NumPy; nothing else that could pass for one."""
-    if not isinstance(value, bool | np.bool):
-        raise ParameterError(f"{name} is {shown(value)}, it must be true or false.")
-    return bool(value)
-
-
-def require_count(name: str, value: Any) -> int:
-    """A whole number of at least 1."""
-    whole = hasattr(value, "__index__") and np.ndim(value) == 0
-    if isinstance(value, bool) or not whole or value < 1:
-        raise ParameterError(f"{name} is {shown(value)}, it must be a whole number of at least 1.")
-    if value >= _TOO_MANY:
-        raise ParameterError(
-            f"{name} is {shown(value)}, it must be below 2^31: counts are integers."
-        )
-    return int(value)
-
-
-def require_positive(name: str, value: object) -> float:
-    """A positive number that a double can hold."""
-    number = math.nan
-    if not isinstance(value, bool) and isinstance(value, numbers.Real):
-        with contextlib.suppress(OverflowError):
-            number = float(value)
-    if not 0 < number < math.inf:
-        raise ParameterError(f"{name} is {shown(value)}, it must be a positive number.")
-    return number

@@ -13,7 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Integer
 
-from cmdpax.errors import ParameterError, check_choice, require_count
+from cmdpax.checks import check_choice, real_number, require_count
+from cmdpax.errors import ParameterError
 from cmdpax.evaluation import occupancy, q_values, signal_array
 from cmdpax.learners.parameters import (
     Hyperparameters,
@@ -259,7 +260,7 @@ def _policy_of(mass: Float[np.ndarray, "H S A"]) -> Float[np.ndarray, "H S A"]:
 
 
 def _check_floor(scheme: str, policy_floor: Any) -> None:
-    if not isinstance(policy_floor, int | float | np.number) or not 0 <= policy_floor <= 1:
+    if not 0 <= real_number(policy_floor) <= 1:
         raise ParameterError(f"policy_floor is {policy_floor}, it must be between 0 and 1.")
     if policy_floor and scheme != "primal-dual":
         raise ParameterError("policy_floor restricts the primal-dual scheme; the dual one plans.")

@@ -7,11 +7,11 @@ depend on the next state, R(s, a, t). Of such a reward only the expectation matt
 """
 
 import math
-import operator
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from cmdpax.checks import whole_number
 from cmdpax.errors import ModelError, ParameterError, shown
 from cmdpax.model import CMDP, as_floats, from_costs
 from cmdpax.transitions import Successors
@@ -105,22 +105,12 @@ def from_arrays(
 
 def as_whole_number(name: str, value: Any) -> int:
     """A whole number that is at least 1."""
-    number = _whole(value)
+    number = whole_number(value)
     if number is None or number < 1:
         raise ParameterError(f"{name} must be a whole number, at least 1, got {shown(value)}.")
     if number >= 2**31:
         raise ParameterError(f"{name} is {shown(value)}, it must be below 2^31.")
     return number
-
-
-def _whole(value: Any) -> int | None:
-    """The value where it is a whole number, of Python, NumPy or JAX."""
-    if isinstance(value, bool):
-        return None
-    try:
-        return operator.index(value)
-    except TypeError:
-        return None
 
 
 def as_bounds(name: str, value: Any, num_signals: int) -> np.ndarray:
@@ -142,7 +132,7 @@ def as_bounds(name: str, value: Any, num_signals: int) -> np.ndarray:
 
 def as_initial(initial: Any, num_states: int) -> np.ndarray:
     """The distribution of the first state, from a state or a distribution."""
-    state = _whole(initial)
+    state = whole_number(initial)
     if state is None:
         distribution = as_floats("initial", initial)
         if distribution.ndim:

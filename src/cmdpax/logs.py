@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cmdpax.errors import ModelError, ParameterError, check_choice, require_flag
+from cmdpax.checks import check_choice, require_flag
+from cmdpax.errors import ModelError, ParameterError
 from cmdpax.history import Log
 from cmdpax.layouts import as_bounds, as_initial, as_lists, as_whole_number
 from cmdpax.limits import require_room

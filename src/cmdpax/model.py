@@ -18,6 +18,7 @@ import jax
 import numpy as np
 import numpy.typing as npt
 
+from cmdpax.checks import whole_number
 from cmdpax.errors import ModelError, ParameterError, in_line, nearest_name, shown
 from cmdpax.transitions import Successors
 
@@ -312,11 +313,10 @@ def _as_transitions(value: Any) -> Any:
 
 
 def _as_int(horizon: Any) -> int:
-    if isinstance(horizon, np.ndarray | jax.Array) and horizon.ndim == 0:
-        horizon = np.asarray(horizon).item()  # as files hold it
-    if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer):
+    number = whole_number(horizon)
+    if number is None:
         raise ModelError(f"horizon must be a whole number, got {shown(horizon)}.")
-    return int(horizon)
+    return number
 
 
 def _longest(fields: dict[str, Any]) -> int:

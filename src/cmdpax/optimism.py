@@ -9,7 +9,8 @@ import dataclasses
 import math
 from typing import Any, NamedTuple
 
-from cmdpax.errors import ParameterError, check_choice, require_count
+from cmdpax.checks import check_choice, real_number, require_count, require_number, require_share
+from cmdpax.errors import ParameterError
 from cmdpax.model import Sizes
 
 
@@ -44,22 +45,17 @@ class Optimism:
         }
         for name, known in choices.items():
             check_choice(f"optimism's {name}", getattr(self, name), known)
-        if not (math.isfinite(self.scale) and self.scale >= 0):
+        if not 0 <= real_number(self.scale) < math.inf:
             raise ParameterError(f"optimism's scale is {self.scale}, it must not be negative.")
-        if self.unvisited_rewards is not None and not math.isfinite(self.unvisited_rewards):
-            raise ParameterError(
-                f"optimism's unvisited_rewards is {self.unvisited_rewards}, it must be finite."
-            )
+        if self.unvisited_rewards is not None:
+            require_number("optimism's unvisited_rewards", self.unvisited_rewards)
         if self.num_episodes is not None:
             require_count("optimism's num_episodes", self.num_episodes)
         elif self.bonus == "theory":
             raise ParameterError(
                 "the theory's bonuses need num_episodes, the K of their logarithms."
             )
-        if not 0 < self.failure_probability < 1:
-            raise ParameterError(
-                f"failure_probability is {self.failure_probability}, it must be between 0 and 1."
-            )
+        require_share("failure_probability", self.failure_probability)
 
     @classmethod
     def theory(

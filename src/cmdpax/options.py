@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cmdpax.arguments import as_levels, episodes_to_record
-from cmdpax.errors import check_choice, require_count, require_flag
+from cmdpax.checks import check_choice, require_count, require_flag
 
 UNSAFE_AT = (1e-9, 0.01, 0.02, 0.05, 0.1)
 

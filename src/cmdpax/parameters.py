@@ -6,6 +6,7 @@ They need the Slater gap Ξ: pass a CMDP, whose gap is computed, or give `slater
 import math
 from typing import NamedTuple
 
+from cmdpax.checks import require_share
 from cmdpax.errors import ParameterError
 from cmdpax.model import CMDP
 from cmdpax.planning.solution import slater_gap as find_slater_gap
@@ -41,8 +42,7 @@ def regret_theorem(cmdp: CMDP, num_episodes: int, *, slater_gap: float | None = 
 
 def last_iterate_theorem(cmdp: CMDP, accuracy: float, *, slater_gap: float | None = None) -> Preset:
     """Of last-iterate convergence: τ = ε², η = Ξ ε⁶/(H² I log A), λ_max = (H/Ξ)/ε."""
-    if not 0 < accuracy < 1:
-        raise ParameterError(f"accuracy is {accuracy}, it must be between 0 and 1.")
+    accuracy = require_share("accuracy", accuracy)
     if cmdp.num_actions < 2:
         raise ParameterError("the theorem's step size divides by log A: it needs two actions.")
     gap = _slater_gap(cmdp, slater_gap)
@@ -68,8 +68,7 @@ def strict_safety(num_episodes: int, alpha: float) -> float:
     """
     if not num_episodes >= 1:
         raise ParameterError(f"num_episodes is {num_episodes}, it must be at least 1.")
-    if not 0 < alpha < 1:
-        raise ParameterError(f"alpha is {alpha}, it must be between 0 and 1.")
+    alpha = require_share("alpha", alpha)
     return float(num_episodes ** ((alpha - 1) / 2))
 
 

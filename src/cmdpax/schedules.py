@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Integer
 
+from cmdpax.checks import real_number
 from cmdpax.errors import ParameterError, shown
 
 _NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?"
@@ -61,25 +62,15 @@ def power(initial: float, exponent: float, offset: float = 0.0) -> Schedule:
 def as_schedule(name: str, value: Scheduled) -> Schedule:
     """A number as a constant schedule; refuses what is neither a number nor a schedule."""
     schedule = value if isinstance(value, Schedule) else Schedule(value, 0.0, 0.0)
-    for number in schedule:
-        if not _is_number(number):
-            raise ParameterError(
-                f"{name} is {shown(value)}, it must be a finite number or a schedule "
-                "(cmdpax.schedules.power)."
-            )
-    if schedule.offset <= -1:
+    found = Schedule(*map(real_number, schedule))
+    if not all(map(math.isfinite, found)):
+        raise ParameterError(
+            f"{name} is {shown(value)}, it must be a finite number or a schedule "
+            "(cmdpax.schedules.power)."
+        )
+    if found.offset <= -1:
         raise ParameterError(f"{name} has the offset {schedule.offset}, it must exceed -1.")
-    return Schedule(*(float(number) for number in schedule))
-
-
-def _is_number(value: Any) -> bool:
-    """Whether it is a finite number, and not an integer beyond all floats."""
-    if isinstance(value, bool | str) or not np.isscalar(value):
-        return False
-    try:
-        return math.isfinite(float(value))  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        return False
+    return found
 
 
 def parse_schedule(name: str, text: str) -> Schedule:

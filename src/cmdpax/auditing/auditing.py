@@ -15,7 +15,8 @@ from cmdpax.auditing.online import online_rows
 from cmdpax.auditing.problem import Problem, Scheme, library_scheme, make_problem
 from cmdpax.auditing.statement import Row, Statement, judge
 from cmdpax.batch import cast
-from cmdpax.errors import ParameterError, nearest_name, require_count
+from cmdpax.checks import require_count, require_share
+from cmdpax.errors import ParameterError, nearest_name
 from cmdpax.learners.base import Factory
 from cmdpax.learners.parameters import choose_hyperparameters
 from cmdpax.model import CMDP
@@ -100,8 +101,7 @@ def audit(
         regularization=regularization,
         max_multiplier=max_multiplier or 6.0,
     )
-    if not 0 < accuracy < 1:
-        raise ParameterError(f"accuracy is {accuracy}, it must be between 0 and 1.")
+    accuracy = require_share("accuracy", accuracy)
     if not regularization > 0:
         raise ParameterError("the audit needs regularization > 0: the saddle point depends on it.")
     with jax.enable_x64(True):

@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from cmdpax.checks import require_count, require_number
 from cmdpax.environments.grid import neighbours, on_arrival, read_drawing, slipping
-from cmdpax.environments.parameters import count, number, require_fitting
+from cmdpax.environments.parameters import require_fitting
 from cmdpax.errors import ParameterError
 from cmdpax.model import CMDP, from_costs
 
@@ -35,7 +36,7 @@ def box(
     Source: the box of ConRL (Brantley et al., 2020), after the side effects of the AI safety
     gridworlds (Leike et al., 2017). The published code has slips of 0.1; here none by default.
     """
-    horizon = count("horizon", horizon)
+    horizon = require_count("horizon", horizon)
     drawing = read_drawing(layout, "X", "X box")
     signs = drawing[drawing != "#"]  # of the cells
     require_fitting(len(signs), len(signs), 4)
@@ -50,13 +51,13 @@ def box(
     arrived = (signs[agents] == "G").astype(float)
     num_walls = np.count_nonzero(slides == np.arange(len(signs))[:, None], axis=1)  # beside a cell
     cornered = (num_walls[boxes] >= 2).astype(float)
-    transitions = slipping(targets, number("slip", slip, 0.0, 1.0))
+    transitions = slipping(targets, require_number("slip", slip, 0.0, 1.0))
     parts = np.where(arrived > 0, horizon, 1)[:, None]  # 1/H of it, once there
     return from_costs(
         transitions=transitions,
         rewards=on_arrival(transitions, arrived) / parts,
         costs=on_arrival(transitions, cornered)[None] / horizon,
-        limits=[number("budget", budget, minimum=0.0)],
+        limits=[require_number("budget", budget, minimum=0.0)],
         initial=np.isin(pairs, starts) / len(starts),
         horizon=horizon,
     )

@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cmdpax.checks import require_count, require_flag, require_number
 from cmdpax.environments.grid import MOVES, neighbours, read_drawing, slipping
-from cmdpax.environments.parameters import count, number, require_fitting, stable
-from cmdpax.errors import require_flag
+from cmdpax.environments.parameters import require_fitting, stable
 from cmdpax.model import CMDP, from_costs
 from cmdpax.planning.dynamic_program import greedy_values
 from cmdpax.validation import validate
@@ -53,18 +53,18 @@ def gridworld(
 
     Source: ours, in the manner of the gridworlds of the safe-RL literature.
     """
-    slip = number("slip", slip, 0.0, 1.0)
-    horizon = count("horizon", horizon)
-    tightness = number("tightness", tightness, 0.0, 1.0)
+    slip = require_number("slip", slip, 0.0, 1.0)
+    horizon = require_count("horizon", horizon)
+    tightness = require_number("tightness", tightness, 0.0, 1.0)
     if layout is not None:
         cells = _parse(layout)
     else:
         cells = _draw(
-            (count("height", height), count("width", width)),
-            count("num_constraints", num_constraints, minimum=0),
-            number("wall_density", wall_density, 0.0, 0.9),
-            number("unsafe_density", unsafe_density, 0.0, 1.0),
-            np.random.default_rng(count("seed", seed, minimum=0, maximum=2**63 - 1)),
+            (require_count("height", height), require_count("width", width)),
+            require_count("num_constraints", num_constraints, minimum=0),
+            require_number("wall_density", wall_density, 0.0, 0.9),
+            require_number("unsafe_density", unsafe_density, 0.0, 1.0),
+            np.random.default_rng(require_count("seed", seed, minimum=0, maximum=2**63 - 1)),
         )
     if require_flag("uniform_start", uniform_start):
         cells = cells._replace(starts=~cells.walls & ~cells.goals)
@@ -78,7 +78,7 @@ def gridworld(
         transitions=slipping(neighbours(cells.walls, cells.goals), slip),
         rewards=np.broadcast_to(at_goal[None, :, None], shape),
         costs=np.broadcast_to(unsafe[:, None, :, None], (num_kinds, *shape)),
-        limits=np.full(num_kinds, 0.0 if budget is None else number("budget", budget, minimum=0.0)),
+        limits=np.full(num_kinds, 0.0 if budget is None else require_number("budget", budget, 0)),
         initial=starts / starts.sum(),
         horizon=horizon,
     )

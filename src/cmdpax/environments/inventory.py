@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from cmdpax.environments.parameters import count, number, require_fitting
+from cmdpax.checks import require_count, require_number
+from cmdpax.environments.parameters import require_fitting
 from cmdpax.errors import ParameterError, shown
 from cmdpax.model import CMDP, from_costs
 
@@ -32,10 +33,10 @@ def inventory(
     Source: the inventory example of DOPE (Bura et al., 2022); its published code weighs the revenue
     with the transition probabilities instead of the demand's, which this does not.
     """
-    capacity = count("capacity", capacity)
+    capacity = require_count("capacity", capacity)
     require_fitting(capacity + 1, capacity + 1, capacity + 1)
-    horizon = count("horizon", horizon)
-    budget = number("budget", budget, minimum=0.0)
+    horizon = require_count("horizon", horizon)
+    budget = require_number("budget", budget, minimum=0.0)
     chances = _as_distribution(demand)
     stock, order = np.meshgrid(np.arange(capacity + 1), np.arange(capacity + 1), indexing="ij")
     order = np.minimum(order, capacity - stock)
@@ -64,7 +65,7 @@ def _as_distribution(demand: Any) -> list[float]:
         raise ParameterError(
             f"demand is {shown(demand)}, it must be a list of probabilities, that of 0 first."
         )
-    chances = [number("demand", chance, 0.0, 1.0) for chance in demand]
+    chances = [require_number("demand", chance, 0.0, 1.0) for chance in demand]
     if abs(sum(chances) - 1) > 1e-9:
         raise ParameterError(f"demand sums to {sum(chances):.9g}, not to 1; it is a distribution.")
     return chances

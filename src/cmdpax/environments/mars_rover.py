@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from cmdpax.checks import require_count, require_number
 from cmdpax.environments.grid import neighbours, on_arrival, read_drawing, slipping
-from cmdpax.environments.parameters import count, number
 from cmdpax.model import CMDP, from_costs
 
 _LAYOUT = ".......G/...P..../......../.....P../......../......../...P..../S......."
@@ -32,19 +32,19 @@ def mars_rover(
     published code has the same map (among others), and there too rocks earn 1, which is what makes
     the constraint bind: with `rock_reward=0` only slips lead to rocks, and the budget suffices.
     """
-    horizon = count("horizon", horizon)
+    horizon = require_count("horizon", horizon)
     drawing = read_drawing(layout, "P", "P rock")
     signs = drawing[drawing != "#"]  # of the states
     goals, rocks, starts = ((signs == sign).astype(float) for sign in "GPS")
     targets = neighbours(drawing == "#", np.isin(drawing, ["G", "P"]))
-    transitions = slipping(targets, number("slip", slip, 0.0, 1.0))
-    prizes = goals + number("rock_reward", rock_reward, 0.0, 1.0) * rocks
+    transitions = slipping(targets, require_number("slip", slip, 0.0, 1.0))
+    prizes = goals + require_number("rock_reward", rock_reward, 0.0, 1.0) * rocks
     parts = np.where(goals + rocks > 0, horizon, 1)[:, None]  # 1/H of it, once there
     return from_costs(
         transitions=transitions,
         rewards=on_arrival(transitions, prizes) / parts,
         costs=on_arrival(transitions, rocks)[None] / parts,
-        limits=[number("budget", budget, minimum=0.0)],
+        limits=[require_number("budget", budget, minimum=0.0)],
         initial=starts / starts.sum(),
         horizon=horizon,
     )

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from cmdpax.environments.parameters import count, require_fitting
+from cmdpax.checks import require_count
+from cmdpax.environments.parameters import require_fitting
 from cmdpax.model import CMDP
 
 _SERVICE = np.array([0.2, 0.4, 0.6, 0.8])
@@ -25,9 +26,9 @@ def queue(capacity: int = 5, horizon: int = 20) -> CMDP:
     work on learning CMDPs uses. Those papers are discounted or average-reward: the horizon and
     the empty start are ours.
     """
-    last = count("capacity", capacity)
+    last = require_count("capacity", capacity)
     require_fitting(last + 1, len(_SERVICE) * len(_FLOW), last + 1)
-    horizon = count("horizon", horizon)
+    horizon = require_count("horizon", horizon)
     service, flow = (grid.ravel() for grid in np.meshgrid(_SERVICE, _FLOW, indexing="ij"))
     states = np.arange(last + 1)[:, None]
     rises = np.where(states < last, (1 - service) * flow, 0.0)

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from cmdpax.environments.parameters import count, number, require_fitting, stable
+from cmdpax.checks import require_count, require_number
+from cmdpax.environments.parameters import require_fitting, stable
 from cmdpax.model import CMDP
 from cmdpax.planning.dynamic_program import greedy_values
 from cmdpax.planning.solution import slater_gap
@@ -31,13 +32,13 @@ def random(
     Source: Müller et al. (2024), experiment details (which write c for u, and leave the law of the
     threshold open).
     """
-    seed = count("seed", seed, minimum=0, maximum=2**63 - 1)
-    noise = number("noise", noise, minimum=0.0)
-    num_constraints = count("num_constraints", num_constraints, minimum=0)
+    seed = require_count("seed", seed, minimum=0, maximum=2**63 - 1)
+    noise = require_number("noise", noise, minimum=0.0)
+    num_constraints = require_count("num_constraints", num_constraints, minimum=0)
     sizes = (
-        count("horizon", horizon),
-        count("num_states", num_states),
-        count("num_actions", num_actions),
+        require_count("horizon", horizon),
+        require_count("num_states", num_states),
+        require_count("num_actions", num_actions),
     )
     require_fitting(*sizes, max(sizes[1], num_constraints))
     generator = np.random.default_rng(seed)

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from cmdpax.environments.parameters import count, number, require_fitting
-from cmdpax.errors import require_flag
+from cmdpax.checks import require_count, require_flag, require_number
+from cmdpax.environments.parameters import require_fitting
 from cmdpax.model import CMDP, from_costs
 
 
@@ -23,10 +23,10 @@ def ring(
     Source: the three-state example after Zheng and Ratliff (2020), as used by AlwaysSafe and DOPE
     (the variant with raw rewards starts uniformly).
     """
-    num_states = count("num_states", num_states)
+    num_states = require_count("num_states", num_states)
     require_fitting(num_states, 2, num_states)
-    horizon = count("horizon", horizon)
-    budget = number("budget", budget, minimum=0.0)
+    horizon = require_count("horizon", horizon)
+    budget = require_number("budget", budget, minimum=0.0)
     states = np.arange(num_states)
     transitions = np.zeros((1, num_states, 2, num_states))
     transitions[0, states, 0, states] = 1.0

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from cmdpax.environments.parameters import count, number, require_fitting
+from cmdpax.checks import require_count, require_number
+from cmdpax.environments.parameters import require_fitting
 from cmdpax.model import CMDP, from_costs
 
 
@@ -24,14 +25,14 @@ def streaming(
 
     Source: the media streaming example of DOPE (Bura et al., 2022).
     """
-    last = count("buffer", buffer)
+    last = require_count("buffer", buffer)
     require_fitting(last + 1, 2, last + 1)
-    horizon = count("horizon", horizon)
-    playout = number("playout", playout, 0.0, 1.0)
+    horizon = require_count("horizon", horizon)
+    playout = require_number("playout", playout, 0.0, 1.0)
     transitions = np.zeros((1, last + 1, 2, last + 1))
     states = np.arange(last + 1)
     for action, (name, value) in enumerate([("fast", fast), ("slow", slow)]):
-        arrival = number(name, value, 0.0, 1.0)
+        arrival = require_number(name, value, 0.0, 1.0)
         up, down = arrival * (1 - playout), (1 - arrival) * playout
         move = transitions[0, :, action]
         move[states, np.minimum(states + 1, last)] += up
@@ -43,7 +44,7 @@ def streaming(
         transitions=transitions,
         rewards=np.broadcast_to((states > 0)[None, :, None], (1, last + 1, 2)),
         costs=uses_fast,
-        limits=[number("budget", budget, minimum=0.0)],
+        limits=[require_number("budget", budget, minimum=0.0)],
         initial=np.eye(last + 1)[0],
         horizon=horizon,
     )

@@ -34,16 +34,9 @@ from pydantic import (
 )
 
 from cmdpax.arguments import as_levels, as_optimism, as_seeds, episodes_to_record
+from cmdpax.checks import require_count, require_number
 from cmdpax.environments import describe
-from cmdpax.errors import (
-    CmdpaxError,
-    FileError,
-    ParameterError,
-    in_line,
-    nearest_name,
-    require_count,
-    shown,
-)
+from cmdpax.errors import CmdpaxError, FileError, ParameterError, in_line, nearest_name, shown
 from cmdpax.learners import Algorithm, address_of, as_algorithm, registered, require_name
 from cmdpax.limits import require_room
 from cmdpax.optimism import Optimism
@@ -273,9 +266,7 @@ def _as_number(name: str, value: Any) -> float | None:
     """A number, whole or not, is the same number; None stays, where it is the default."""
     if value is None and name.endswith("unvisited_rewards"):
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
-        raise ParameterError(f"{name} is {shown(value)}, it must be a number.")
-    return float(value)
+    return require_number(name, value)
 
 
 def read_specification(

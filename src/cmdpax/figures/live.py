@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from cmdpax.errors import ParameterError, require_count
+from cmdpax.checks import require_count
+from cmdpax.errors import ParameterError
 from cmdpax.figures.style import CONSTRAINT, OBJECTIVE, REFERENCE, band, canvas
 from cmdpax.intervals import half_width
 from cmdpax.live import AgentAccount

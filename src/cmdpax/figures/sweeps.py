@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from cmdpax.errors import FileError, ParameterError, check_choice, nearest_name
+from cmdpax.checks import check_choice
+from cmdpax.errors import FileError, ParameterError, nearest_name
 from cmdpax.experiments.reading import Results
 from cmdpax.experiments.tables import readable
 from cmdpax.figures.style import OTHERS, REFERENCE, band, canvas, colour_of

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from cmdpax.errors import ParameterError, require_count, shown
+from cmdpax.checks import require_count
+from cmdpax.errors import ParameterError, shown
 
 Encoder = Callable[[Any], int]
 """Turns an observation into a state 0 … S - 1."""

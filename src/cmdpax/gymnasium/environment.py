@@ -6,7 +6,6 @@ H m_i - c_i, where m_i is 1 for constraint rewards in [0, 1] and the largest of 
 """
 
 import functools
-import operator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,7 +13,8 @@ from gymnasium.core import Env
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.spaces import Discrete, MultiDiscrete
 
-from cmdpax.errors import ParameterError, check_choice, nearest_name, require_flag, shown
+from cmdpax.checks import check_choice, require_flag, whole_number
+from cmdpax.errors import ParameterError, nearest_name, shown
 from cmdpax.model import CMDP, ceilings
 from cmdpax.transitions import Successors
 from cmdpax.validation import validate
@@ -205,11 +205,8 @@ def _check_unit_interval(cmdp: CMDP) -> None:
 
 def _as_index(name: str, value: Any, length: int) -> int:
     """One of 0 … length - 1."""
-    try:
-        index = operator.index(value)
-    except TypeError:
-        index = -1
-    if not 0 <= index < length:
+    index = whole_number(value)
+    if index is None or not 0 <= index < length:
         raise ParameterError(
             f"{name} is {shown(value)}, it must be a whole number between 0 and {length - 1}."
         )

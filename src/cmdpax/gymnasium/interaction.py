@@ -9,14 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cmdpax.errors import (
-    CmdpaxWarning,
-    FileError,
-    ParameterError,
-    check_choice,
-    require_count,
-    shown,
-)
+from cmdpax.checks import check_choice, real_number, require_count
+from cmdpax.errors import CmdpaxWarning, FileError, ParameterError, shown
 from cmdpax.gymnasium.encoders import Encoder
 from cmdpax.gymnasium.signals import Signals, Step, require_nothing_allowed, signals_of
 from cmdpax.gymnasium.spaces import Translation, translation_of
@@ -257,7 +251,7 @@ class _Keeper:
     """Saves an agent now and then."""
 
     def __init__(self, agent: Agent, path: str | Path | None, seconds: float) -> None:
-        if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not seconds >= 0:
+        if not real_number(seconds) >= 0:
             raise ParameterError(
                 f"checkpoint_seconds is {shown(seconds)}, it must be a number that is not negative."
             )

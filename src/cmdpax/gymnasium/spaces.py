@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from gymnasium.spaces import Discrete
 
+from cmdpax.checks import require_index
 from cmdpax.errors import ParameterError, shown
 from cmdpax.gymnasium.encoders import Encoder
 from cmdpax.live import Agent
-from cmdpax.live.declaration import require_index
 
 
 class Translation(NamedTuple):

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from cmdpax.environments.parameters import count
+from cmdpax.checks import require_count
 from cmdpax.errors import ParameterError, shown
 from cmdpax.gymnasium.outcomes import Outcomes, read_outcomes
 from cmdpax.layouts import as_initial, as_lists
@@ -63,7 +63,7 @@ def from_env(
         >>> print(f"the goal is reached with {best.value:.4f}, safely with {safe.value:.4f}")
         the goal is reached with 0.7442, safely with 0.4667
     """
-    horizon = count("horizon", horizon)
+    horizon = require_count("horizon", horizon)
     outcomes, pairs = read_outcomes(env)
     listed, bounds = _constraints(costs, limits)
     start = _start(env, initial, pairs[0])

@@ -23,7 +23,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Integer
 
-from cmdpax.errors import ParameterError, check_choice, nearest_name, require_flag, shown
+from cmdpax.checks import check_choice, real_number, require_flag, whole_number
+from cmdpax.errors import ParameterError, nearest_name, shown
 from cmdpax.schedules import Schedule, Scheduled, as_schedule, parse_schedule, value_at, values
 
 _KINDS: dict[Any, str] = {
@@ -102,16 +103,12 @@ class Parameter:
 
     def _number(self, given: Any) -> Any:
         whole = self.kind == "whole number"
-        what = "a whole number" if whole else "a number"
-        what = what.replace("a ", "a positive ", 1) if self.above == 0 else what
-        real = isinstance(given, int | float | np.number) and not isinstance(given, bool | np.bool)
-        try:
-            number = float(given) if real else math.nan
-        except (OverflowError, TypeError):  # integers beyond all floats, complex numbers
-            number = math.nan
-        if not math.isfinite(number) or (whole and number != int(number)):
+        number = whole_number(given) if whole else real_number(given)
+        if number is None or not math.isfinite(number):
+            sign = "positive " if self.above == 0 else ""
+            what = f"a {sign}{'whole ' if whole else ''}number"
             raise ParameterError(f"{self.name} is {shown(given)}, it must be {what}.")
-        return int(number) if whole else number
+        return number
 
     def _require_in_range(self, given: Any, low: float, high: float) -> None:
         if low > self.above and low >= self.at_least and high <= self.at_most:

@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from cmdpax.errors import ParameterError, require_flag
+from cmdpax.checks import require_flag, require_index
+from cmdpax.errors import ParameterError
 from cmdpax.history import Log
 from cmdpax.learners import Algorithm, Named, as_algorithm
 from cmdpax.learners.contract import require_sound
 from cmdpax.live import saving
 from cmdpax.live.accounts import AgentAccount, Tally, make_account
-from cmdpax.live.declaration import FOREVER, Declaration, declare, require_index
+from cmdpax.live.declaration import FOREVER, Declaration, declare
 from cmdpax.live.episode import EpisodeRecord, OpenEpisode
 from cmdpax.live.logs import Logged, episodes_of
 from cmdpax.live.steps import Sight, begin, follow, look, no_steps, shapes, trajectory_of

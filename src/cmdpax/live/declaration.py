@@ -1,6 +1,5 @@
 """What the user declares about a live system, checked."""
 
-import operator
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -8,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cmdpax.arguments import as_optimism, as_seeds
-from cmdpax.errors import ModelError, ParameterError, require_count, require_flag, shown
+from cmdpax.checks import require_count, require_flag, require_index
+from cmdpax.errors import ModelError, ParameterError, shown
 from cmdpax.learners import Algorithm, Hyperparameters, Named, as_algorithm, registered
 from cmdpax.limits import require_room
 from cmdpax.live.units import ROUNDING, SENSES, Units, declare_units
@@ -364,18 +364,3 @@ def _seed(given: Any) -> int:
         raise ParameterError(
             f"seed is {shown(given)}, it must be a whole number from 0 to 2^32 - 1."
         ) from None
-
-
-def require_index(what: str, given: Any, size: int, of: str) -> int:
-    """A whole number below a size, as a Python integer."""
-    try:
-        if isinstance(given, bool | np.bool):
-            raise TypeError
-        index = operator.index(given)  # also of arrays without axes
-    except TypeError:
-        raise ParameterError(
-            f"{what} is {shown(given)}, it must be one of the {of} 0 … {size - 1}."
-        ) from None
-    if not 0 <= index < size:
-        raise ParameterError(f"{what} is {shown(index)}, the {of} are 0 … {size - 1}.")
-    return index

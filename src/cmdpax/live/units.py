@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cmdpax.errors import ParameterError, check_choice, nearest_name, shown
+from cmdpax.checks import check_choice, real_number
+from cmdpax.errors import ParameterError, nearest_name, shown
 from cmdpax.model import is_single
 
 SENSES = ("at least", "at most")
@@ -134,8 +135,8 @@ def _constraint_ranges(given: Any, num_constraints: int) -> list[tuple[float, fl
 
 def _range(name: str, given: Any) -> tuple[float, float]:
     try:
-        low, high = (float(end) for end in given)
-    except (TypeError, ValueError, OverflowError):
+        low, high = map(real_number, given)
+    except (TypeError, ValueError):
         low, high = np.nan, np.nan
     with np.errstate(all="ignore"):
         usable = low < high and np.isfinite([high - low, np.divide(1.0, high - low)]).all()

@@ -24,14 +24,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from cmdpax.checks import require_count, require_positive, whole_number
 from cmdpax.errors import (
     CmdpaxWarning,
     InfeasibleError,
     ModelError,
     ParameterError,
     SolverError,
-    require_count,
-    require_positive,
     shown,
 )
 from cmdpax.model import CMDP, as_floats
@@ -243,19 +242,12 @@ def _check(cmdp: CMDP, constraint: Any, num_points: Any) -> None:
         raise ParameterError(
             "the CMDP has no constraints, hence no frontier; cmdpax.solve finds its optimum."
         )
-    if not hasattr(constraint, "__index__") or not 0 <= constraint < cmdp.num_constraints:
+    index = whole_number(constraint)
+    if index is None or not 0 <= index < cmdp.num_constraints:
         last = cmdp.num_constraints - 1
         allowed = f"a whole number from 0 to {last}" if last else "0, the only one"
         raise ParameterError(f"constraint is {shown(constraint)}, it must be {allowed}.")
-    if not hasattr(num_points, "__index__") or num_points < _FEWEST_POINTS:
-        raise ParameterError(
-            f"num_points is {shown(num_points)}, it must be a whole number of at least "
-            f"{_FEWEST_POINTS}."
-        )
-    if num_points > MOST_POINTS:
-        raise ParameterError(
-            f"num_points is {shown(num_points)}, it must be at most {MOST_POINTS}."
-        )
+    require_count("num_points", num_points, _FEWEST_POINTS, MOST_POINTS)
 
 
 def _optimum(

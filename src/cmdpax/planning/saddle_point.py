@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from cmdpax.errors import require_positive
+from cmdpax.checks import require_positive
 from cmdpax.model import CMDP
 from cmdpax.planning.dynamic_program import SoftPlan, place, soft_plan
 from cmdpax.precision import in_double_precision

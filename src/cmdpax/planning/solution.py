@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cmdpax.errors import CmdpaxWarning, check_choice, require_count, require_positive
+from cmdpax.checks import check_choice, require_count, require_positive
+from cmdpax.errors import CmdpaxWarning
 from cmdpax.model import CMDP
 from cmdpax.planning.certificate import Certificate, certify
 from cmdpax.planning.column_generation import Generator, Outcome, Progress

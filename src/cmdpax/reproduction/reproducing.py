@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cmdpax.arguments import RUN_BYTES
-from cmdpax.errors import require_count
+from cmdpax.checks import require_count
 from cmdpax.experiments import Results, Stand, sweep
 from cmdpax.limits import require_room
 from cmdpax.reporting import report

@@ -1,0 +1,60 @@
+"""Files of version 0.1.0 are opened, and what goes on from them has the numbers of then."""
+
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cmdpax
+
+EARLIER = Path(__file__).parent / "earlier"
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
+
+import earlier_files  # noqa: E402
+import named_arrays  # noqa: E402
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(EARLIER, tmp_path / "earlier"))
+
+
+def assert_as_then(found: named_arrays.Arrays, group: str) -> None:
+    with np.load(EARLIER / "numbers.npz") as archive:
+        then = {name: archive[name] for name in archive.files if name.startswith(f"{group}/")}
+    assert len(then) > 5
+    differences = named_arrays.compare_all(then, found)
+    assert [name for name, one in differences.items() if not one.passes(name)] == []
+
+
+def test_a_manifest_repeats_its_runs(folder: Path) -> None:
+    assert_as_then(earlier_files.repeated(folder), "history")
+
+
+@pytest.mark.whole
+def test_a_checkpoint_goes_on_or_says_why_not(folder: Path) -> None:
+    """Versions and the processor must be those that wrote it."""
+    refused = ""
+    try:
+        assert_as_then(earlier_files.resumed(folder), "checkpoint")
+    except cmdpax.FileError as error:
+        refused = str(error)
+    assert not refused or (
+        "is the checkpoint of other runs" in refused and "delete this one" in refused
+    )
+
+
+def test_an_agent_goes_on_in_the_middle_of_its_episode(folder: Path) -> None:
+    agent = cmdpax.Agent.load(folder / "agent.npz")
+    assert (agent.episode, agent.step, agent.expects) == (13, 1, "observe")
+    assert agent.declaration.parameters["margin"] == [0.01, 0.0, 0.0]
+    assert_as_then(earlier_files.continued(folder, agent), "agent")
+
+
+@pytest.mark.whole
+def test_a_sweep_is_resumed_and_keeps_its_runs(folder: Path) -> None:
+    before = {path: path.read_bytes() for path in (folder / "sweep").rglob("*.parquet")}
+    assert_as_then(earlier_files.enlarged(folder), "sweep")
+    assert all(path.read_bytes() == content for path, content in before.items())

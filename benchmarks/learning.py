@@ -23,8 +23,7 @@ import jax
 import numpy as np
 
 import cmdpax
-from cmdpax.hyperparameters import hyperparameters
-from cmdpax.learners import factory_of
+from cmdpax.learners import as_algorithm
 from cmdpax.simulation import knowledge_of
 
 SIZES = (
@@ -178,10 +177,11 @@ def episode_time(cmdp: cmdpax.CMDP, stationary: bool, num_episodes: int, repeats
 def state_bytes(cmdp: cmdpax.CMDP, stationary: bool) -> int:
     """What the learner of one run keeps, in double precision."""
     bonuses = cmdpax.Optimism.empirical().numbers(cmdp.sizes)
-    chosen = hyperparameters(STEP_SIZE, REGULARIZATION, MAX_MULTIPLIER, 0.0, 1)
+    algorithm = as_algorithm("regularized-primal-dual")
+    chosen = algorithm.choose({"step_size": STEP_SIZE, "regularization": REGULARIZATION}, 1)
     with jax.enable_x64(True):
         knowledge = knowledge_of(cmdp, bonuses, True, stationary)
-        state = jax.eval_shape(factory_of("regularized-primal-dual")(knowledge, chosen).init)
+        state = jax.eval_shape(algorithm.factory(knowledge, chosen).init, jax.random.key(0))
     return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
 
 

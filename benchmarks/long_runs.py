@@ -24,16 +24,15 @@ import jax
 import numpy as np
 
 import cmdpax
-from cmdpax.arguments import as_factory
-from cmdpax.batch import Configuration, Task
 from cmdpax.checkpoints import Checkpoint
 from cmdpax.engine import num_cores, run_batch
-from cmdpax.hyperparameters import hyperparameters
+from cmdpax.learners import as_algorithm
 from cmdpax.optimism import Optimism
 from cmdpax.parameters import regret_theorem
 from cmdpax.regret import growth_exponent
 from cmdpax.schedules import parse_schedule
-from cmdpax.simulation import Design
+from cmdpax.settings import Configuration
+from cmdpax.simulation import Design, Task
 from cmdpax.storage.writing import write_npz
 
 NAMES = {
@@ -43,6 +42,7 @@ NAMES = {
     "theorem": "the theorem's η, τ, λ_max and bonuses",
 }
 FIRST_SEED = 123
+ALGORITHM = as_algorithm("regularized-primal-dual")
 
 
 def settings(cmdp: cmdpax.CMDP, slater_gap: float, num_episodes: int) -> dict[str, Configuration]:
@@ -58,7 +58,10 @@ def settings(cmdp: cmdpax.CMDP, slater_gap: float, num_episodes: int) -> dict[st
     optimism = {"theorem": Optimism.theory(num_episodes)}
     return {
         name: Configuration(
-            0, hyperparameters(*values, num_episodes), optimism.get(name, empirical)
+            0,
+            ALGORITHM,
+            ALGORITHM.choose(dict(zip(ALGORITHM.names, values, strict=True)), num_episodes),
+            optimism.get(name, empirical),
         )
         for name, values in chosen.items()
     }
@@ -71,7 +74,7 @@ def task_of(
     recorded: np.ndarray,
     num_episodes: int,
 ) -> Task:
-    design = Design(as_factory("regularized-primal-dual"), rewards_known, False, True, False)
+    design = Design(ALGORITHM, rewards_known, stacked=True)
     return Task(design, cmdps, optima, recorded, num_episodes, (1e-9,))
 
 

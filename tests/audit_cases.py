@@ -11,7 +11,6 @@ from jaxtyping import Array
 
 import cmdpax
 from cmdpax.auditing import Audit, Problem, library_scheme
-from cmdpax.auditing.problem import evaluate_all
 from cmdpax.estimation import (
     Knowledge,
     OptimisticModel,
@@ -21,8 +20,8 @@ from cmdpax.estimation import (
     optimistic_model,
     record,
 )
-from cmdpax.learners.base import Hyperparameters, Info, Learner, rates_at
-from cmdpax.learners.primal_dual import PrimalDualState
+from cmdpax.iteration import evaluate_with_entropy
+from cmdpax.learners import Hyperparameters, Info, Learner, Shown, rates_at
 from cmdpax.schemes import dual_descent, lagrangian, mirror_ascent
 from cmdpax.transitions import at_step, backup_signals
 from learning_cases import model
@@ -51,7 +50,7 @@ def failing(found: Audit) -> set[str]:
 
 
 def _values(problem: Problem, log_policy: Array) -> tuple[Array, Array]:
-    every_q, values = evaluate_all(problem, log_policy)
+    every_q, values = evaluate_with_entropy(problem.cmdp, log_policy)
     return every_q, values[1:-1] - problem.cmdp.thresholds
 
 
@@ -94,39 +93,46 @@ def multipliers_first(
 # ---------------------------------------------------------------------------------- wrong learners
 
 
+class Prepared(NamedTuple):
+    """What an episode shows, and what the one after it needs."""
+
+    episode: Array
+    shown: Shown
+    next_log_policy: Array
+    next_multipliers: Array
+
+
 def uncapped(knowledge: Knowledge, hyperparameters: Hyperparameters) -> Learner:
     """Algorithm 1 whose policy evaluation does not truncate."""
     num_constraints, *pairs = knowledge.sizes
 
     def prepare(
         episode: Array, log_policy: Array, multipliers: Array, statistics: Statistics
-    ) -> PrimalDualState:
+    ) -> Prepared:
         step_size, regularization, max_multiplier, _ = rates_at(hyperparameters, episode)
         every_q = _uncapped_q(optimistic_model(knowledge, statistics), log_policy)
         values = jnp.sum(jnp.exp(log_policy[0])[None] * every_q[0], axis=-1)[1:-1]
         values = values @ knowledge.initial
         q_lagrangian = lagrangian(every_q, multipliers, regularization)
         slacks = values - knowledge.thresholds
-        return PrimalDualState(
+        return Prepared(
             episode,
-            log_policy,
+            Shown(log_policy, Info(multipliers, values, q_lagrangian, statistics)),
             mirror_ascent(log_policy, q_lagrangian, step_size),
             dual_descent(multipliers, slacks, step_size, regularization, max_multiplier),
-            Info(multipliers, values, q_lagrangian),
-            statistics,
         )
 
-    def init() -> PrimalDualState:
+    def init(_: Array) -> Prepared:
         start = jnp.full(pairs, -jnp.log(pairs[-1]), float)
         nothing = empty_statistics(knowledge)
         return prepare(jnp.asarray(1, jnp.int32), start, jnp.zeros(num_constraints), nothing)
 
-    def update(state: PrimalDualState, trajectory: Trajectory) -> tuple[PrimalDualState, Info]:
-        counted = record(knowledge, state.statistics, trajectory)
+    def update(state: Prepared, trajectory: Trajectory, _: Array) -> Prepared:
+        counted = record(knowledge, state.shown.info.statistics, trajectory)
         policy, multipliers = state.next_log_policy, state.next_multipliers
-        return prepare(state.episode + 1, policy, multipliers, counted), state.info
+        return prepare(state.episode + 1, policy, multipliers, counted)
 
-    return Learner(init, update)
+    return Learner(init, update, lambda state: state.shown)
 
 
 def _uncapped_q(model: OptimisticModel, log_policy: Array) -> Array:
@@ -143,15 +149,10 @@ def _uncapped_q(model: OptimisticModel, log_policy: Array) -> Array:
     return jnp.stack(steps[::-1])
 
 
-class Forgetful(NamedTuple):
-    """A learner's state without its counts."""
-
-    log_policy: Array
-
-
 def forgetful(knowledge: Knowledge, _: Hyperparameters) -> Learner:
     """A learner that always plays the uniform policy and counts nothing."""
     num_constraints, *pairs = knowledge.sizes
     zeros = jnp.zeros(num_constraints)
-    state = Forgetful(jnp.full(pairs, -jnp.log(pairs[-1]), float))
-    return Learner(lambda: state, lambda same, trajectory: (same, Info(zeros, zeros, None)))
+    uniform = jnp.full(pairs, -jnp.log(pairs[-1]), float)
+    shown = Shown(uniform, Info(zeros, zeros, jnp.zeros(pairs)))
+    return Learner(lambda key: (), lambda state, trajectory, key: state, lambda state: shown)

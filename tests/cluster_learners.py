@@ -15,8 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cmdpax.estimation import Trajectory
-from cmdpax.learners.base import Hyperparameters, Info, Knowledge, Learner
+from cmdpax.learners import Hyperparameters, Knowledge, Learner, Trajectory
 from cmdpax.learners.dual import DualState, vanilla_dual
 
 FOLDER, NODE = "CMDPAX_TEST_FAULTS", "CMDPAX_TEST_NODE"
@@ -78,11 +77,11 @@ def troubled(knowledge: Knowledge, hyperparameters: Hyperparameters) -> Learner:
         return plain
     meet = functools.partial(_meet, Faults(Path(os.environ[FOLDER])))
 
-    def update(state: DualState, trajectory: Trajectory) -> tuple[DualState, Info]:
+    def update(state: DualState, trajectory: Trajectory, key: jax.Array) -> DualState:
         initial = jnp.asarray(hyperparameters.step_size.initial)
         kind = jax.ShapeDtypeStruct((), jnp.int32)
         nothing = jax.pure_callback(meet, kind, state.episode, initial, vmap_method="broadcast_all")
-        return plain.update(state._replace(episode=state.episode + nothing), trajectory)
+        return plain.update(state._replace(episode=state.episode + nothing), trajectory, key)
 
     return plain._replace(update=update)
 

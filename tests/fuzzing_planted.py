@@ -15,7 +15,7 @@ import numpy as np
 
 import cmdpax
 from cmdpax.errors import ModelError
-from cmdpax.learners import factory_of
+from cmdpax.learners import as_algorithm
 from fuzzing.cases import CANARY, Entry, Input
 from fuzzing.targets.base import Target, require
 
@@ -31,7 +31,7 @@ def imports() -> None:
 
 
 def imports_by_content() -> None:
-    factory_of("tabnanny:check")
+    as_algorithm("tabnanny:check")
 
 
 def imports_lazily() -> None:

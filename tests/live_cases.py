@@ -277,8 +277,10 @@ def reference_after(agent: cmdpax.Agent, episodes: list[Steps]) -> learning_refe
     declared = agent.declaration
     dual = not str(declared.algorithm).endswith("primal-dual")
     learner = learning_reference.dual_learner if dual else learning_reference.primal_dual_learner
-    numbers = (tuple(n) if isinstance(n, tuple) else n for n in declared.hyperparameters)
-    rates = learning_reference.Rates(*numbers)
+    chosen = declared.parameters.items()
+    rates = learning_reference.Rates(
+        **{k: tuple(n) if isinstance(n, list) else n for k, n in chosen}
+    )
 
     def and_one_more() -> Iterator[Any]:
         yield from episodes

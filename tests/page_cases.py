@@ -15,7 +15,7 @@ import polars
 import cmdpax
 from cmdpax.intervals import half_width
 from golden_files import Golden
-from sweep_cases import SMALL
+from sweep_cases import OWN_GRID, SMALL
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -68,6 +68,12 @@ def unconstrained(folder: Path) -> Example:
     cmdpax.save(cmdp.replace(constraint_rewards=[], thresholds=[]), file)
     algorithms = [{"name": _BOTH[1]}]
     return _example(folder, cmdps=[{"file": str(file)}], seeds=1, algorithms=algorithms)
+
+
+def own_parameters(folder: Path) -> Example:
+    """An algorithm with parameters of its own beside one of the paper's."""
+    algorithms = [OWN_GRID, {"name": "vanilla-dual", "step_size": [0.1, 0.3]}]
+    return _example(folder, cmdps=[{"environment": "bandit"}], seeds=2, algorithms=algorithms)
 
 
 def long(folder: Path) -> Example:

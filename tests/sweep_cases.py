@@ -1,11 +1,20 @@
 """What several tests of sweeps share: a small specification, and what a folder holds."""
 
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import polars
 
 import cmdpax
+from cmdpax.learners import (
+    Algorithm,
+    Hyperparameters,
+    Knowledge,
+    Learner,
+    Parameter,
+    as_algorithm,
+)
+from cmdpax.schedules import constant
 from storage_cases import contents as contents
 
 SMALL = {"num_states": 3, "num_actions": 2, "horizon": 3}
@@ -39,6 +48,32 @@ parameters = {{ num_states = 3, num_actions = 2, horizon = 3, seed = [1, 2] }}
 name = "regularized-primal-dual"
 step_size = {step_size}
 """
+
+
+# ------------------------------------------------------------------------ an algorithm of one's own
+
+
+class Geared(NamedTuple):
+    """What its user chooses: a number, and a word that is compiled in."""
+
+    gain: Annotated[float, Parameter("step size", at_least=0, at_most=50)] = 0.1
+    mode: Annotated[str, Parameter("what is learned", choices=("dual", "primal-dual"))] = "dual"
+
+
+def geared(knowledge: Knowledge, chosen: Geared) -> Learner:
+    """The vanilla algorithm of a mode, whose step size is the gain."""
+    nothing = constant(0.0)
+    numbers = Hyperparameters(constant(chosen.gain), nothing, 6.0, nothing)
+    return as_algorithm(f"vanilla-{chosen.mode}").factory(knowledge, numbers)
+
+
+GEARED = Algorithm("geared", geared, summary="A vanilla algorithm with a gain.")
+OWN = "sweep_cases:geared"
+"""Where sweeps find it."""
+OWN_GRID = {"name": OWN, "gain": [0.2, 0.4], "mode": ["dual", "primal-dual"]}
+
+
+# -------------------------------------------------------------------------------------- comparisons
 
 
 def assert_same_results(

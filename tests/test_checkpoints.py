@@ -25,14 +25,12 @@ from checkpoint_cases import (
     small,
     write_often,
 )
-from cmdpax.batch import Configuration, Task
 from cmdpax.checkpoints import Checkpoint
 from cmdpax.engine import _numerics
 from cmdpax.group import Group, Position
-from cmdpax.hyperparameters import hyperparameters
-from cmdpax.learners import factory_of
-from cmdpax.options import UNSAFE_AT
-from cmdpax.simulation import Design
+from cmdpax.settings import UNSAFE_AT
+from cmdpax.simulation import Task
+from configurations import configured, designed
 from learning_cases import ALGORITHM, NO_WARNING, every_algorithm
 from storage_cases import aside
 
@@ -194,9 +192,8 @@ class TestResumed:
 
 def first_group() -> Group:
     """Of `learn()`, without its saddle point."""
-    chosen = hyperparameters(0.1, 0.02, NO_WARNING, 0.0, NUM_EPISODES)
-    configurations = [Configuration(seed, chosen, cmdpax.Optimism.empirical()) for seed in (0, 1)]
-    design = Design(factory_of(ALGORITHM), True, False, False, True, keep_log_policies=True)
+    configurations = [configured(ALGORITHM, seed, max_multiplier=NO_WARNING) for seed in (0, 1)]
+    design = designed(configurations[0], keep_log=True, keep_log_policies=True)
     recorded = np.arange(1, NUM_EPISODES + 1)
     task = Task(design, (small(),), (0.5,), recorded, NUM_EPISODES, UNSAFE_AT)
     return Group.of(task, configurations, None)

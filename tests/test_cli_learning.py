@@ -1,4 +1,4 @@
-"""`cmdpax learn`, `iterate` and `algorithms`, driven as a user does."""
+"""`cmdpax learn` and `iterate`, driven as a user does."""
 
 import json
 import os
@@ -23,10 +23,6 @@ pytestmark = pytest.mark.usefixtures("saved_bandit")
 
 def files(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
-
-
-def test_algorithms_are_listed(run):
-    assert run("algorithms") == (0, "".join(f"{name}\n" for name in cmdpax.algorithms()), "")
 
 
 class TestLearn:

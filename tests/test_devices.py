@@ -14,13 +14,12 @@ import pytest
 
 import cmdpax
 from cmdpax import engine
-from cmdpax.batch import Task
 from cmdpax.experiments import read_specification
 from cmdpax.experiments import runs as experiment_runs
 from cmdpax.experiments.runs import make_batches, make_models, make_runs
-from cmdpax.learners import factory_of
 from cmdpax.manifest import device, devices
-from cmdpax.simulation import Design
+from cmdpax.simulation import Task
+from configurations import configured, designed
 from sweep_cases import specification
 
 SCRIPT = """
@@ -114,7 +113,7 @@ class TestGroups:
     ):
         accelerators *= num_devices
         cmdp = cmdpax.environments.make("bandit")
-        design = Design(factory_of("vanilla-dual"), True, False, False, False)
+        design = designed(configured("vanilla-dual"))
         task = Task(design, (cmdp,), (0.6,), np.array([5]), 5, ())
         assert engine._group_size(task, num_runs) == expected
 

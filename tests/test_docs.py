@@ -145,22 +145,33 @@ def test_code_in_pages():
     sources = load(ROOT / "docs" / "hooks" / "sources.py")
     block = sources.insert("<!-- source: src/cmdpax/learners/dual.py dual.init -->", ROOT)
     assert block.startswith("``` {.python .source title=")
-    assert "\ndef init() -> DualState:\n    first" in block
+    assert '\ndef init(_: Key[Array, ""]) -> DualState:\n    first' in block
     with pytest.raises(LookupError, match=r"dual\.py has no dual\.gone"):
         sources.insert("<!-- source: src/cmdpax/learners/dual.py dual.gone -->", ROOT)
+
+
+def test_the_table_of_algorithms_has_every_parameter():
+    table = load(ROOT / "docs" / "hooks" / "algorithms.py").on_page_markdown(
+        "<!-- table: algorithms -->"
+    )
+    for name in cmdpax.algorithms():
+        assert f"| `{name}` | yes |" in table
+    assert table.count("| `max_multiplier` | λ_max | 6 | > 0 | largest multiplier |") == 4
+    assert table.count("| `regularization` | τ | 0.02 |") == 2
+    assert "<!-- table: algorithms -->" in (ROOT / "docs" / "learning.md").read_text("utf-8")
 
 
 @pytest.mark.whole
 def test_own_algorithm(capsys, monkeypatch):
     path = ROOT / "examples" / "own_algorithm.py"
     text = path.read_text(encoding="utf-8")
-    assert len(text.splitlines()) < 60
+    assert len(text.splitlines()) < 100
     whole = cmdpax.learn
     monkeypatch.setattr(
         cmdpax, "learn", lambda *a, num_episodes, **k: whole(*a, num_episodes=50, **k)
     )
     runpy.run_path(str(path), run_name="__main__")
-    assert capsys.readouterr().out.startswith("strong violation [")
+    assert capsys.readouterr().out.startswith("gain 0: strong violation [")
 
 
 @pytest.mark.parametrize(

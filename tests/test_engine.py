@@ -10,29 +10,36 @@ import pytest
 
 import cmdpax
 from cmdpax import engine, group
-from cmdpax.batch import Configuration, stack_runs
-from cmdpax.hyperparameters import hyperparameters
-from cmdpax.learners import Hyperparameters, Knowledge, Learner, factory_of
+from cmdpax.learners import Hyperparameters, Knowledge, Learner, as_algorithm
+from cmdpax.settings import Configuration
+from cmdpax.simulation import stack_runs
+from configurations import configured
 
 SIZES = cmdpax.Sizes(2, 3, 4, 5)
 
 
 @pytest.mark.usefixtures("double_precision")
 def test_many_equal_and_some_different_configurations_are_stacked() -> None:
-    numbers = [hyperparameters(eta, tau, 6.0, 0.0, 9) for eta in (0.1, 0.2) for tau in (0.0, 0.1)]
+    known = as_algorithm("regularized-primal-dual")
+    numbers = [
+        configured(known, step_size=eta, regularization=tau).parameters
+        for eta in (0.1, 0.2)
+        for tau in (0.0, 0.1)
+    ]
     profiles = [cmdpax.Optimism.empirical(), cmdpax.Optimism.live(), cmdpax.Optimism.theory(9)]
     generator = np.random.default_rng(0)
     configurations = [
         Configuration(
             int(generator.integers(2**32)),
+            known,
             numbers[generator.integers(4)],
             profiles[generator.integers(3)],
         )
         for _ in range(300)
     ]
-    together = stack_runs(SIZES, configurations, float)
+    together = stack_runs(SIZES, configurations, 9, float)
     for index in (0, 1, 17, 299):
-        alone = stack_runs(SIZES, [configurations[index]], float)
+        alone = stack_runs(SIZES, [configurations[index]], 9, float)
         for found, expected in zip(
             jax.tree.leaves(together[1:]), jax.tree.leaves(alone[1:]), strict=True
         ):
@@ -40,8 +47,8 @@ def test_many_equal_and_some_different_configurations_are_stacked() -> None:
             np.testing.assert_array_equal(found[index], expected[0])
         key = jax.random.key_data(together.keys[index])
         np.testing.assert_array_equal(key, jax.random.key_data(alone.keys[0]))
-    every = np.array([c.hyperparameters.step_size.initial for c in configurations])
-    np.testing.assert_array_equal(together.hyperparameters.step_size.initial, every)
+    every = np.array([c.parameters.step_size.initial for c in configurations])
+    np.testing.assert_array_equal(together.parameters["step_size"].initial, every)
     assert np.isnan(together.bonuses.unvisited_reward).any()
 
 
@@ -53,7 +60,7 @@ def test_products_of_matrices_are_full(seeds: int, monkeypatch: pytest.MonkeyPat
 
     def spy(knowledge: Knowledge, chosen: Hyperparameters) -> Learner:
         seen.append(jax.config.jax_default_matmul_precision)
-        return factory_of("vanilla-primal-dual")(knowledge, chosen)
+        return as_algorithm("vanilla-primal-dual").factory(knowledge, chosen)
 
     before = jax.config.jax_default_matmul_precision
     cmdpax.learn(cmdpax.environments.make("bandit"), spy, num_episodes=3, seeds=seeds)

@@ -12,7 +12,6 @@ import pytest
 import cmdpax
 import learning_reference
 import reference
-from cmdpax.batch import cast
 from cmdpax.estimation import (
     Knowledge,
     OptimisticModel,
@@ -22,7 +21,8 @@ from cmdpax.estimation import (
     record,
 )
 from cmdpax.evaluation import signal_array
-from cmdpax.learners.primal_dual import evaluate
+from cmdpax.learners.truncated_evaluation import evaluate
+from cmdpax.precision import cast
 from cmdpax.transitions import at_step, backup_signals, support_of
 from lanes import quick_or_whole
 from learning_cases import PROFILES, logged, model

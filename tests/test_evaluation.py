@@ -9,8 +9,8 @@ import cmdpax
 import reference
 import strategies
 from checks import assert_numpy_doubles, one_step
-from cmdpax.batch import cast
 from cmdpax.evaluation import policy_values, signals_of
+from cmdpax.precision import cast
 
 
 @given(cmdp=strategies.cmdps(), data=st.data())

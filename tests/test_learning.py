@@ -11,13 +11,11 @@ import pytest
 
 import cmdpax
 from checks import assert_numpy_doubles
-from cmdpax.batch import Configuration, cast
-from cmdpax.hyperparameters import hyperparameters
-from cmdpax.learners import Knowledge, Learner, factory_of
+from cmdpax.learners import Hyperparameters, Knowledge, Learner, as_algorithm
 from cmdpax.learning import learn_batch
-from cmdpax.options import Options
-from cmdpax.simulation import Design, make_learner
-from learning_cases import ALGORITHM, NO_WARNING, bandit, learn, logged, model
+from cmdpax.settings import RunSettings
+from configurations import configured
+from learning_cases import ALGORITHM, NO_WARNING, bandit, learn, model
 
 
 def accounts_of(history: cmdpax.History) -> dict[str, np.ndarray]:
@@ -76,31 +74,20 @@ class TestRuns:
             {"regularization": 0.05, "optimism": cmdpax.Optimism(unvisited_rows="zero")},
         ]
         configurations = [
-            Configuration(
-                seed,
-                hyperparameters(
-                    chosen.get("step_size", 0.1),
-                    chosen["regularization"],
-                    NO_WARNING,
-                    chosen.get("margin", 0.0),
-                    60,
-                ),
-                chosen.get("optimism", cmdpax.Optimism.empirical()),
-            )
+            configured(ALGORITHM, seed, num_episodes=60, max_multiplier=NO_WARNING, **chosen)
             for seed, chosen in enumerate(singles)
         ]
-        batch = learn_batch(model(2), ALGORITHM, configurations, Options(60))
+        batch = learn_batch(model(2), configurations, RunSettings(60))
         for index, chosen in enumerate(singles):
             expected = run_of(learn(seeds=[index], **chosen), 0)
             for name, found in run_of(batch, index).items():
                 np.testing.assert_allclose(found, expected[name], rtol=0, atol=1e-9, err_msg=name)
 
     def test_known_and_estimated_rewards_are_two_batches(self):
-        chosen = hyperparameters(0.1, 0.02, 6.0, 0.0, 5)
         profiles = (cmdpax.Optimism.empirical(), cmdpax.Optimism.live())
-        mixed = [Configuration(0, chosen, profile) for profile in profiles]
+        mixed = [configured(ALGORITHM, optimism=profile) for profile in profiles]
         with pytest.raises(cmdpax.ParameterError, match="cannot mix known and estimated"):
-            learn_batch(bandit(), ALGORITHM, mixed, Options(5))
+            learn_batch(bandit(), mixed, RunSettings(5))
 
     @pytest.mark.whole
     def test_a_stationary_model_of_successor_lists(self):
@@ -157,6 +144,17 @@ class TestSums:
             found = accounts_of(some)[name]
             picked = array if name in ("policy", "unsafe") else array[:, places]
             np.testing.assert_array_equal(found, picked, err_msg=name)
+
+    @pytest.mark.parametrize(
+        ("record", "kept"),
+        [(2, [10, 20]), (3, [7, 13, 20]), (50, range(1, 21)), ("all", range(1, 21))],
+    )
+    def test_so_many_episodes_or_all_may_be_recorded(self, record: Any, kept: Any):
+        every, some = learn(num_episodes=20), learn(num_episodes=20, record=record)
+        assert some.episodes.tolist() == list(kept)
+        np.testing.assert_array_equal(some.value, every.value[:, some.episodes - 1])
+        again = cmdpax.repeat(model(2), json.loads(json.dumps(some.manifest)))
+        np.testing.assert_array_equal(again.episodes, some.episodes)
 
     @pytest.mark.whole
     def test_long_runs_record_log_spaced_episodes_and_sum_all(self):
@@ -306,96 +304,14 @@ class TestHistory:
         manifest = learn(num_episodes=5).manifest
         with pytest.raises(cmdpax.ParameterError, match="fingerprint"):
             cmdpax.repeat(bandit(), manifest)
-        with pytest.raises(cmdpax.ParameterError, match="not a manifest of `learn`: KeyError"):
+        with pytest.raises(
+            cmdpax.ParameterError, match=r"not a manifest of `learn`: .*num_episodes"
+        ):
             cmdpax.repeat(bandit(), {"cmdp": "?"})
 
 
-class TestKnowledge:
-    def test_a_learner_is_told_no_transitions(self):
-        assert Knowledge._fields == (
-            "sizes",
-            "initial",
-            "thresholds",
-            "signals",
-            "support",
-            "bonuses",
-            "stationary",
-        )
-        told = []
-
-        def spy(knowledge: Knowledge, chosen: Any) -> Learner:
-            told.append(knowledge)
-            return Learner(lambda: None, lambda state, trajectory: (state, None))
-
-        cmdp = cast(model(2), np.float32)
-        bonuses = cmdpax.Optimism.live().numbers(cmdp.sizes)
-        for known in (True, False):
-            chosen = hyperparameters(0.1, 0.0, 6.0, 0.0, 5)
-            make_learner(Design(spy, known, False, False, False), cmdp, chosen, bonuses)
-        assert told[0].signals is not None
-        assert told[1].signals is None
-        assert told[0].support is None
-
-    def test_lists_tell_which_states_may_follow_and_nothing_else(self):
-        """Two models with the same lists and other probabilities make the same learner."""
-        one, other = (
-            cmdpax.environments.make("gridworld", layout="S.1/..G", horizon=4, slip=slip)
-            for slip in (0.1, 0.3)
-        )
-        log = learn(one, num_episodes=20, log=True).log
-        assert log is not None
-        found = [cmdpax.replay(cmdp, ALGORITHM, log.run(0)).policies for cmdp in (one, other)]
-        np.testing.assert_array_equal(*found)
-
-    def test_a_log_that_leaves_the_lists_is_refused(self):
-        grid = cmdpax.environments.make("gridworld", layout="S.1/..G", horizon=4)
-        log = learn(grid, num_episodes=3, log=True).log
-        assert log is not None
-        states = log.states.copy()
-        states[0, 2, 1] = (states[0, 2, 0] + 4) % 6  # two rows away
-        with pytest.raises(cmdpax.ModelError, match="episode 2, step 0"):
-            cmdpax.replay(grid, ALGORITHM, log._replace(states=states).run(0))
-
-    @pytest.mark.parametrize("algorithm", cmdpax.algorithms())
-    def test_estimated_rewards_are_all_it_has(self, algorithm: str):
-        """Another truth with the same log makes the same learner."""
-        cmdp = model(2)
-        other = cmdp.replace(
-            rewards=1 - cmdp.rewards,
-            constraint_rewards=cmdp.constraint_rewards[:, ::-1],
-            transitions=cmdp.transitions[..., ::-1],
-        )
-        for optimism in ("live", "theory"):
-            found, expected = (
-                cmdpax.replay(truth, algorithm, logged(cmdp), optimism=optimism)
-                for truth in (other, cmdp)
-            )
-            np.testing.assert_array_equal(found.policies, expected.policies)
-            np.testing.assert_array_equal(found.multipliers, expected.multipliers)
-
-    def test_known_rewards_are_used(self):
-        cmdp = model(2)
-        other = cmdp.replace(rewards=1 - cmdp.rewards)
-        found, expected = (cmdpax.replay(truth, ALGORITHM, logged(cmdp)) for truth in (other, cmdp))
-        assert np.abs(found.policies[-1] - expected.policies[-1]).max() > 1e-3
-
-    def test_the_policy_of_an_episode_does_not_depend_on_it(self):
-        log = logged(model(2))
-        changed = log._replace(actions=log.actions.copy(), rewards=log.rewards.copy())
-        changed.actions[20:] = 1 - changed.actions[20:]
-        changed.rewards[20:] = 1 - changed.rewards[20:]
-        for algorithm in ("regularized-primal-dual", "regularized-dual"):
-            found, expected = (
-                cmdpax.replay(model(2), algorithm, episodes, optimism="live", step_size=0.5)
-                for episodes in (changed, log)
-            )
-            np.testing.assert_array_equal(found.policies[:21], expected.policies[:21])
-            np.testing.assert_array_equal(found.multipliers[:21], expected.multipliers[:21])
-            assert np.abs(found.policies[22:] - expected.policies[22:]).max() > 1e-6
-
-
-def own_factory(knowledge: Knowledge, chosen: Any) -> Learner:
-    return factory_of(ALGORITHM)(knowledge, chosen)
+def own_factory(knowledge: Knowledge, chosen: Hyperparameters) -> Learner:
+    return as_algorithm(ALGORITHM).factory(knowledge, chosen)
 
 
 NOT_A_FACTORY = 3

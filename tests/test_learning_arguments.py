@@ -42,8 +42,25 @@ class TestErrors:
             ({"optimism": "empiric"}, "did you mean 'empirical'?"),
             ({"observations": "means"}, "did you mean 'mean'?"),
             ({"precision": "singel"}, "did you mean 'single'?"),
-            ({"algorithm": "vanilla-dual", "regularization": 0.1}, "use regularized-dual."),
-            ({"algorithm": "regularized-dual", "regularization": 0}, "use vanilla-dual."),
+            (
+                {"algorithm": "vanilla-dual", "regularization": 0.1},
+                "regularization is 0.1, it must be 0; use regularized-dual.",
+            ),
+            (
+                {"algorithm": "vanilla-primal-dual", "regularization": 0.1},
+                "regularization is 0.1, it must be 0; use regularized-primal-dual.",
+            ),
+            (
+                {"algorithm": "regularized-dual", "regularization": 0},
+                "regularization is 0, it must be positive; use vanilla-dual.",
+            ),
+            (
+                {"step": 0.1},
+                "regularized-primal-dual has no parameter 'step'; did you mean 'step_size'? known:",
+            ),
+            ({"num_episode": 3}, "has no parameter 'num_episode'; did you mean 'num_episodes'?"),
+            ({"check_point": "c.npz"}, "did you mean 'checkpoint'?"),
+            ({"observation": "mean"}, "did you mean 'observations'?"),
             ({"step_size": 10.0, "regularization": 0.2}, "is 2 at episode 1, it must not exceed 1"),
             (
                 {"step_size": cmdpax.schedules.power(0.5, -1.0), "regularization": 0.5},
@@ -51,7 +68,8 @@ class TestErrors:
             ),
             ({"step_size": 0.0}, "step_size is 0.0, it must be positive"),
             ({"step_size": float("nan")}, "step_size is nan, it must be a finite number"),
-            ({"step_size": "big"}, "step_size is 'big', it must be a finite number"),
+            ({"step_size": "big"}, "step_size is 'big', it must be a number or a schedule such as"),
+            ({"step_size": [0.1]}, "step_size is [0.1], it must be a finite number or a schedule"),
             ({"regularization": -0.1}, "regularization is -0.1, it must not be negative"),
             ({"max_multiplier": 0}, "max_multiplier is 0, it must be a positive number"),
             ({"margin": float("inf")}, "margin is inf, it must be a finite number"),
@@ -69,7 +87,11 @@ class TestErrors:
             ({"record": [0]}, "record must name episodes between 1 and 5"),
             ({"record": [6]}, "record must name episodes between 1 and 5"),
             ({"record": [1.5]}, "record must name episodes between 1 and 5"),
-            ({"record": 5}, "record must name episodes between 1 and 5"),
+            ({"record": [None]}, "record must name episodes between 1 and 5"),
+            ({"record": 0}, "record is 0, it must be a whole number of at least 1"),
+            ({"record": 2.5}, "record is 2.5, it must be a whole number of at least 1"),
+            ({"record": True}, "record is True, it must be a whole number of at least 1"),
+            ({"record": "every"}, "record is 'every', it must be a whole number of at least 1"),
         ],
     )
     def test_bad_arguments(self, arguments: dict[str, Any], sentence: str):

@@ -26,8 +26,8 @@ from pathlib import Path
 Path(__file__).with_name("imported").touch()
 
 def factory(knowledge, hyperparameters):
-    from cmdpax.learners import factory_of
-    return factory_of("vanilla-dual")(knowledge, hyperparameters)
+    from cmdpax.learners import as_algorithm
+    return as_algorithm("vanilla-dual").factory(knowledge, hyperparameters)
 """
 TOML = 'num_episodes = 30\nrecord = 5\n[[cmdps]]\nenvironment = "bandit"\n[[algorithms]]\nname = '
 BANDIT = [{"environment": "bandit"}]

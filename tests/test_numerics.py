@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 import cmdpax
-from cmdpax.batch import Configuration
-from cmdpax.hyperparameters import hyperparameters
 from cmdpax.learning import learn_batch
-from cmdpax.options import Options
+from cmdpax.settings import RunSettings
 from cmdpax.simulation import account_block, no_sums
+from configurations import configured
 from learning_cases import NO_WARNING, every_algorithm, model
 
 TINY = {"num_states": 2, "num_actions": 2, "horizon": 2}
@@ -36,14 +35,17 @@ def test_large_steps_stay_finite(algorithm: str, precision: str) -> None:
     elif algorithm == "regularized-primal-dual":
         pairs[2] = (10.0, 0.0)
     configurations = [
-        Configuration(
-            seed, hyperparameters(eta, tau, NO_WARNING, 0.0, 3000), cmdpax.Optimism.empirical()
+        configured(
+            algorithm,
+            seed,
+            num_episodes=3000,
+            step_size=eta,
+            regularization=tau,
+            max_multiplier=NO_WARNING,
         )
         for seed, (eta, tau) in enumerate(pairs)
     ]
-    history = learn_batch(
-        model(1, **TINY), algorithm, configurations, Options(3000, precision=precision)
-    )
+    history = learn_batch(model(1, **TINY), configurations, RunSettings(3000, precision=precision))
     assert_sane(history)
 
 

@@ -14,12 +14,12 @@ import pytest
 import cmdpax
 import learning_reference
 import reference
-from cmdpax.batch import cast
 from cmdpax.estimation import Statistics, Trajectory, empty_statistics, record
 from cmdpax.experiments import read_specification
 from cmdpax.experiments.records import seal
 from cmdpax.experiments.runs import make_models, make_runs
 from cmdpax.learning import require_stationary
+from cmdpax.precision import cast
 from cmdpax.simulation import knowledge_of
 from lanes import quick_or_whole
 from learning_cases import ALGORITHM, ALGORITHMS, NO_WARNING, learn, logged, model, reference_run

@@ -3,12 +3,13 @@
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from hypothesis import strategies as st
 
 import cmdpax
+from cmdpax.learners import Algorithm, Parameter, Scheduled
 from fuzzing.cases import Input
 from fuzzing.drawing import draw, mostly, table
 from fuzzing.targets.base import Target, require
@@ -28,6 +29,47 @@ _PARAMETERS = {
     name: sorted(cmdpax.environments.describe(name)[1].items())
     for name in cmdpax.environments.names()
 }
+
+
+class _Chosen(NamedTuple):
+    """A parameter of every kind."""
+
+    rate: Annotated[Scheduled, Parameter(above=0)] = 0.5
+    gain: Annotated[float, Parameter(at_least=0, at_most=10)] = 2.0
+    window: Annotated[int, Parameter(above=0)] = 20
+    eager: bool = False
+    mode: Annotated[str, Parameter(choices=("fast", "safe"))] = "safe"
+
+
+def _nobody(knowledge: Any, chosen: _Chosen) -> Any:
+    raise AssertionError
+
+
+_OWN = Algorithm("own", _nobody)
+_KINDS: dict[str, tuple[Any, ...]] = {
+    "rate": (0.5, "0.3*k^-0.2", {"initial": 1.0}, [0.3, 0.2, 1.0]),
+    "gain": (2.0,),
+    "window": (20,),
+    "eager": (False, True),
+    "mode": ("safe", "fast"),
+}
+
+
+def _choose(keywords: Keywords) -> None:
+    chosen = _OWN.choose(keywords, 5)
+    described = _OWN.describe(chosen)
+    require(_OWN.restore(described, 5) == chosen, "what is described is something else")
+    rows = {
+        column: cell
+        for one in _OWN.parameters
+        for column, cell in zip(one.columns, one.cells(getattr(chosen, one.name)), strict=True)
+    }
+    found = {one.name: one.from_row(rows) for one in _OWN.parameters}
+    require(found == described, "what stands in a table is something else")
+
+
+def _restore(keywords: Keywords) -> None:
+    _OWN.restore(_OWN.describe(_OWN.choose({}, 5)) | keywords, 5)
 
 
 def _environment(keywords: Keywords) -> None:
@@ -96,6 +138,8 @@ _FUNCTIONS: dict[str, tuple[Callable[[Keywords], None], st.SearchStrategy[Any]]]
             stationary=(False,),
         ),
     ),
+    "choose": (_choose, table(**_KINDS, rates=(0.5,))),
+    "restore": (_restore, table(**_KINDS)),
     "iterate": (_iterate, table(**_RATES, num_iterations=(3,), scheme=("primal-dual", "dual"))),
     "frontier": (
         _frontier,

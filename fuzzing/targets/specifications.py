@@ -80,7 +80,7 @@ def _make(wanted: Specification) -> list[Any]:
     runs = make_runs(wanted, models)
     batches = make_batches(runs, models, wanted, 0)
     require(sum(len(batch.runs) for batch in batches) == len(runs), "batches lose runs")
-    recorded = wanted.recorded()
+    recorded = wanted.settings.recorded
     require(recorded[-1] == wanted.num_episodes, "the last episode is not recorded")
     return runs
 

@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from cmdpax import environments, parameters, schedules
-from cmdpax.accounting import Account, account
+from cmdpax.accounting import account
 from cmdpax.errors import (
     ClusterError,
     CmdpaxError,
@@ -26,13 +26,14 @@ from cmdpax.errors import (
 )
 from cmdpax.evaluation import Evaluation, evaluate
 from cmdpax.files import load, save
-from cmdpax.history import History, Log
+from cmdpax.history import Account, History
 from cmdpax.intervals import Interval
 from cmdpax.iteration import Iterates, iterate
 from cmdpax.layouts import from_arrays
 from cmdpax.learners import algorithms
 from cmdpax.learning import learn, repeat
 from cmdpax.live import Agent, AgentAccount, ConstraintAccount, EpisodeRecord, ObjectiveAccount
+from cmdpax.log import Log
 from cmdpax.logs import estimate
 from cmdpax.model import CMDP, Sizes, from_costs
 from cmdpax.optimism import Optimism

@@ -1,7 +1,5 @@
 """`account`: the accounts of any sequence of policies."""
 
-from typing import NamedTuple
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,44 +7,15 @@ from jaxtyping import Array, Float
 
 from cmdpax.errors import ModelError
 from cmdpax.evaluation import policy_values
+from cmdpax.history import Account
 from cmdpax.model import CMDP, ArrayLike, as_floats
-from cmdpax.options import UNSAFE_AT
 from cmdpax.planning.solution import solve
 from cmdpax.precision import in_double_precision
-from cmdpax.regret import Regret, growth_exponents, strong_regret, unsafe_share, weak_regret
+from cmdpax.regret import strong_regret, unsafe_share, weak_regret
+from cmdpax.settings import UNSAFE_AT
 from cmdpax.validation import validate, validate_policy
 
 _BLOCK_BYTES = 2**26
-
-
-class Account(NamedTuple):
-    """The accounts of K policies, one after the other.
-
-    Attributes:
-        value: V_r^{π_k}, `[K]`.
-        constraint_values: V_u^{π_k}, `[K, I]`.
-        suboptimality: V_r^{π*} - V_r^{π_k}, `[K]`.
-        violation: c - V_u^{π_k}, `[K, I]`.
-        strong_regret: cumulative sums of positive parts.
-        weak_regret: cumulative sums of signed terms.
-        unsafe: share of policies with some violation ≥ each of `unsafe_at`.
-        unsafe_at: the levels.
-        optimum: V_r^{π*}.
-    """
-
-    value: np.ndarray
-    constraint_values: np.ndarray
-    suboptimality: np.ndarray
-    violation: np.ndarray
-    strong_regret: Regret
-    weak_regret: Regret
-    unsafe: np.ndarray
-    unsafe_at: tuple[float, ...]
-    optimum: float
-
-    def growth_exponent(self) -> Regret:
-        """Exponents of the strong regrets' growth over [K/10, K]."""
-        return growth_exponents(self.strong_regret, np.arange(1, len(self.value) + 1))
 
 
 @in_double_precision
@@ -79,15 +48,15 @@ def account(
     suboptimality = solution.value - values[:, 0]
     violation = cmdp.thresholds - values[:, 1:]
     return Account(
-        values[:, 0],
-        values[:, 1:],
-        suboptimality,
-        violation,
-        strong_regret(suboptimality, violation),
-        weak_regret(suboptimality, violation),
-        unsafe_share(violation, tuple(unsafe_at)),
-        tuple(unsafe_at),
-        solution.value,
+        episodes=np.arange(1, len(sequence) + 1),
+        value=values[:, 0],
+        constraint_values=values[:, 1:],
+        strong_regret=strong_regret(suboptimality, violation),
+        weak_regret=weak_regret(suboptimality, violation),
+        unsafe=unsafe_share(violation, tuple(unsafe_at)),
+        unsafe_at=tuple(unsafe_at),
+        optimum=solution.value,
+        thresholds=cmdp.thresholds,
     )
 
 

@@ -13,17 +13,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cmdpax.batch import Collected, Configuration, Task, model_bytes
 from cmdpax.checkpoints import Checkpoint
 from cmdpax.errors import ParameterError
-from cmdpax.group import Group, Inspect, Position, run_group
+from cmdpax.group import Collected, Group, Inspect, Position, run_group
 from cmdpax.model import CMDP
 from cmdpax.potential import Saddle, saddle_of
-from cmdpax.schedules import is_constant
-from cmdpax.simulation import Progress
+from cmdpax.schedules import as_schedule, is_constant
+from cmdpax.settings import Configuration
+from cmdpax.simulation import Progress, Task, model_bytes
 
 _CACHE_BYTES = 5 * 2**20  # of a core, for the models of its group of runs
 _GROUP_RUNS = 64
+_OF_A_SADDLE = ("regularization", "max_multiplier", "margin")
 
 
 def run_batch(
@@ -197,10 +198,11 @@ def find_saddles(cmdp: CMDP, configurations: Sequence[Configuration]) -> list[Sa
 
 def _saddle_key(configuration: Configuration) -> tuple[float, float, float] | None:
     """(τ, λ_max, margin), where they are constants and τ > 0; None for all other learners."""
-    if not {"regularization", "max_multiplier", "margin"} <= set(configuration.algorithm.names):
+    if not set(_OF_A_SADDLE) <= set(configuration.algorithm.names):
         return None
-    chosen = configuration.parameters
-    tau, margin = chosen.regularization, chosen.margin
-    if not (is_constant(tau) and is_constant(margin) and tau.initial > 0):
+    tau, cap, margin = (
+        as_schedule(name, getattr(configuration.parameters, name)) for name in _OF_A_SADDLE
+    )
+    if not (all(map(is_constant, (tau, cap, margin))) and tau.initial > 0):
         return None
-    return tau.initial, chosen.max_multiplier, margin.initial
+    return tau.initial, cap.initial, margin.initial

@@ -20,7 +20,14 @@ from jaxtyping import Array, Float, Integer
 
 from cmdpax.model import Sizes
 from cmdpax.optimism import Bonuses
-from cmdpax.transitions import Successors, Support, Transposed, at_step, row_at
+from cmdpax.transitions import (
+    Successors,
+    Support,
+    Transposed,
+    at_step,
+    backup_signals,
+    row_at,
+)
 
 
 class Knowledge(NamedTuple):
@@ -76,7 +83,9 @@ class Statistics(NamedTuple):
 
     H is 1 where the steps share their counts. Rows have T = S entries, or one per slot of the
     lists of states that may follow. Those of p̂ are kept as their products with values are fastest:
-    `[T, S, A]` per step, lists `[S, A, T]`.
+    `[T, S, A]` per step, lists `[S, A, T]`. So the layout depends on the horizon and on how the
+    model is stored: read visits here, and everything else through `empirical_model`,
+    `optimistic_model` and `transition_counts`, whose shapes are always the same.
     """
 
     visits: Integer[Array, "H S A"]
@@ -177,6 +186,15 @@ class OptimisticModel(NamedTuple):
     transitions: Any  # p̂: `Transposed` or `Successors`, all steps or a tuple of steps
     transition_bonus: Float[Array, "H S A"]  # b^p
 
+    def expected_next(
+        self, step: int | Integer[Array, ""], values: Float[Array, "L S"]
+    ) -> Float[Array, "L S A"]:
+        """Σ_t p̂_h(t | s, a) V(t) of several functions of the state, h = step + 1.
+
+        With a short horizon each step has arrays of its own, so that the step must be a number.
+        """
+        return backup_signals(at_step(self.transitions, step), values)
+
 
 def optimistic_model(knowledge: Knowledge, statistics: Statistics) -> OptimisticModel:
     """The optimistic model of the episodes counted so far, Eq. (9)."""
@@ -194,6 +212,25 @@ def optimistic_model(knowledge: Knowledge, statistics: Statistics) -> Optimistic
     untried = (statistics.visits == 0) & ~jnp.isnan(bonuses.unvisited_reward)
     signals = jnp.where(untried[:, None], bonuses.unvisited_reward, signals)
     return OptimisticModel(signals, transitions, transition_bonus)
+
+
+def empirical_model(knowledge: Knowledge, statistics: Statistics) -> OptimisticModel:
+    """The model of the episodes counted so far without a bonus: r̄ and ū (or r and u), and p̄."""
+    zero = jnp.zeros((), knowledge.initial.dtype)
+    plain = knowledge.bonuses._replace(reward=zero, transition=zero)
+    return optimistic_model(knowledge._replace(bonuses=plain), statistics)
+
+
+def transition_counts(knowledge: Knowledge, statistics: Statistics) -> Integer[Array, "H S A S"]:
+    """How often each state followed, `[H, S, A, S]`; H is 1 where the steps share their counts."""
+    counts = statistics.transition_counts
+    counts = jnp.stack(counts) if isinstance(counts, tuple) else counts
+    if knowledge.support is None:
+        return counts
+    successors = jnp.broadcast_to(knowledge.support.successors, counts.shape)
+    places = jnp.indices(counts.shape[:3], sparse=True)
+    empty = jnp.zeros((*counts.shape[:3], knowledge.sizes.num_states), counts.dtype)
+    return empty.at[(*(place[..., None] for place in places), successors)].add(counts)
 
 
 def _transitions(support: Support | None, rows: Rows) -> Any:

@@ -13,22 +13,26 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Integer
 
-from cmdpax.batch import Collected, Configuration, Task, cast, stack_runs
 from cmdpax.estimation import Trajectory
-from cmdpax.history import Log
 from cmdpax.learners.contract import FLAWS, first_flaws, flaws_of
+from cmdpax.log import Log
 from cmdpax.model import CMDP
 from cmdpax.potential import Saddle, potential
+from cmdpax.precision import cast
+from cmdpax.regret import Regret
+from cmdpax.settings import Configuration
 from cmdpax.simulation import (
     Block,
     Entries,
     Progress,
     Runs,
     Sums,
+    Task,
     account_block,
     advance,
     block_size,
     no_sums,
+    stack_runs,
     start,
 )
 
@@ -36,6 +40,54 @@ Inspect = Callable[[np.ndarray], None]
 """Called with the flaws of some runs, `[R, 3]`, as `Collected` has them; may raise."""
 
 _MOST_PIECES = 256  # blocks leave a little each, even those of which nothing is recorded
+
+
+class Collected(NamedTuple):
+    """NumPy arrays of all runs, which are the leading axis of everything."""
+
+    entries: Entries  # [R, T, J]
+    multipliers: np.ndarray  # [R, T, I]
+    potential: np.ndarray | None  # [R, T]
+    log: Log | None
+    unsafe: np.ndarray  # counts, [R, E]
+    capped: np.ndarray  # episodes with λ_i at its cap, [R, I]
+    policy: np.ndarray  # [R, H, S, A]
+    flaws: np.ndarray  # the first episode with each of the contract's flaws, 0 if none has, [R, 3]
+
+    @classmethod
+    def nothing(cls, task: Task) -> "Collected":
+        """Zeros in the place of one run's accounts."""
+        count, length = task.cmdps[0].num_constraints, len(task.recorded)
+        signals: Any = np.zeros((1, length, 1 + count))
+        return cls(
+            entries=Entries(signals, signals, signals),
+            multipliers=np.zeros((1, length, count)),
+            potential=None,
+            log=None,
+            unsafe=np.zeros((1, len(task.levels))),
+            capped=np.zeros((1, count)),
+            policy=np.zeros(0),
+            flaws=np.zeros((1, len(FLAWS)), int),
+        )
+
+    def accounts(self, task: Task) -> dict[str, Any]:
+        """What `Account` holds, and the multipliers, by name; signal 0 is the objective."""
+        values, strong, weak = (np.asarray(array, dtype=np.float64) for array in self.entries)
+        optima = np.asarray(task.optima, dtype=np.float64)
+        thresholds = np.stack([cmdp.thresholds for cmdp in task.cmdps])
+        stacked = task.design.stacked
+        return {
+            "episodes": task.recorded,
+            "value": values[..., 0],
+            "constraint_values": values[..., 1:],
+            "strong_regret": Regret.of(strong[..., 0], strong[..., 1:]),
+            "weak_regret": Regret.of(weak[..., 0], weak[..., 1:]),
+            "unsafe": self.unsafe / task.num_episodes,
+            "unsafe_at": tuple(task.levels),
+            "optimum": optima if stacked else float(optima[0]),
+            "thresholds": thresholds if stacked else thresholds[0],
+            "multipliers": np.asarray(self.multipliers, dtype=np.float64),
+        }
 
 
 class Kept(NamedTuple):
@@ -154,7 +206,7 @@ class Group(NamedTuple):
             design.runs_last,
         )
         capped = position.capped
-        if (caps := self.runs.parameters.get("max_multiplier")) is not None:
+        if isinstance(caps := self.runs.parameters.get("max_multiplier"), jax.Array):
             capped = capped + _count_capped(block.multipliers, caps, jnp.int32(count))
         flaws = _first_flaws(
             position.flaws, block, jnp.int32(first), jnp.int32(count), design.runs_last

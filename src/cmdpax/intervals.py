@@ -53,7 +53,7 @@ def half_width(values: np.ndarray, axis: int = 0) -> np.ndarray:
 
 
 def student(count: int) -> float:
-    """How many standard errors the half of the 95 % interval of a mean of `count` numbers is."""
+    """Student's 97.5 % quantile for the mean of `count` numbers."""
     from scipy.special import stdtrit  # scipy.stats has the same and takes long to import
 
     return float(stdtrit(count - 1, 0.975))

@@ -16,12 +16,8 @@ from jaxtyping import Array, Float, Integer
 from cmdpax.checks import check_choice, real_number, require_count
 from cmdpax.errors import ParameterError
 from cmdpax.evaluation import occupancy, q_values, signal_array
-from cmdpax.learners.parameters import (
-    Hyperparameters,
-    choose_hyperparameters,
-    parameters_in_words,
-    rates_at,
-)
+from cmdpax.learners.hyperparameters import Hyperparameters, choose_hyperparameters, rates_at
+from cmdpax.learners.parameters import parameters_in_words
 from cmdpax.model import CMDP
 from cmdpax.planning.dynamic_program import Stage, backward_plan, greedy, soft
 from cmdpax.potential import Saddle, potential, saddle_of

@@ -11,23 +11,21 @@ from typing import Any
 import jax
 import numpy as np
 
-from cmdpax.arguments import as_optimism, as_seeds
-from cmdpax.batch import Collected, Configuration, Task
 from cmdpax.checkpoints import Checkpoint
 from cmdpax.engine import find_saddles, run_batch
 from cmdpax.errors import CmdpaxWarning, LearnerError, ParameterError
+from cmdpax.group import Collected
 from cmdpax.history import History
 from cmdpax.learners import Named, as_algorithm
 from cmdpax.learners.contract import require_sound
 from cmdpax.limits import require_room
 from cmdpax.manifest import read_manifest, write_manifest
 from cmdpax.model import CMDP
-from cmdpax.optimism import Optimism
-from cmdpax.options import UNSAFE_AT, Options
+from cmdpax.optimism import Optimism, as_optimism
 from cmdpax.planning.solution import Solution, solve
-from cmdpax.regret import Regret
 from cmdpax.rescaling import require_unit_rewards
-from cmdpax.simulation import Design, Progress
+from cmdpax.settings import UNSAFE_AT, Configuration, RunSettings, as_seeds
+from cmdpax.simulation import Progress, make_task
 from cmdpax.validation import validate
 
 
@@ -39,7 +37,7 @@ def learn(
     seeds: int | Iterable[int] = 1,
     optimism: str | Optimism = "empirical",
     observations: str = "mean",
-    record: Iterable[int] | None = None,
+    record: int | str | Iterable[int] | None = None,
     unsafe_at: Sequence[float] = UNSAFE_AT,
     potential: bool = False,
     log: bool = False,
@@ -58,8 +56,9 @@ def learn(
         seeds: how many runs (seeds 0, 1, …), or their seeds.
         optimism: "empirical", "live", "theory", or a `cmdpax.Optimism`.
         observations: what the learner sees: "mean" rewards, or "bernoulli" draws.
-        record: the episodes to keep; None keeps every one up to K = 100,000, beyond that 10,000
-            log-spaced ones. Sums are over all episodes either way.
+        record: the episodes to keep: their numbers, "all" of them, or how many (evenly spaced);
+            None keeps every one up to K = 100,000, beyond that 10,000 log-spaced ones. Sums are
+            over all episodes either way.
         unsafe_at: levels ε for the share of episodes with some violation ≥ ε.
         potential: also compute Φ_k (constant τ > 0 and margin).
         log: also keep the episodes.
@@ -85,14 +84,14 @@ def learn(
         >>> history.strong_regret.objective.shape
         (2, 200)
     """
-    options = Options(
+    settings = RunSettings(
         num_episodes, observations, record, unsafe_at, potential, log, precision, stationary
     )
-    count, known = options.num_episodes, as_algorithm(algorithm)
+    count, known = settings.num_episodes, as_algorithm(algorithm)
     chosen = known.choose(parameters, count, inspect.signature(learn).parameters)
     profile = as_optimism(optimism, count)
     configurations = [Configuration(seed, known, chosen, profile) for seed in as_seeds(seeds)]
-    return learn_batch(cmdp, configurations, options, progress, checkpoint)
+    return learn_batch(cmdp, configurations, settings, progress, checkpoint)
 
 
 def repeat(
@@ -121,19 +120,19 @@ def repeat(
         >>> bool((again.value == history.value).all())
         True
     """
-    configurations, options = read_manifest(manifest, algorithm)
+    configurations, settings = read_manifest(manifest, algorithm)
     if manifest["cmdp"] != cmdp.fingerprint:
         raise ParameterError(
             f"the CMDP's fingerprint is {cmdp.fingerprint}, the manifest's {manifest['cmdp']}; "
             "give the CMDP of the manifest."
         )
-    return learn_batch(cmdp, configurations, options, progress)
+    return learn_batch(cmdp, configurations, settings, progress)
 
 
 def learn_batch(
     cmdp: CMDP,
     configurations: Sequence[Configuration],
-    options: Options,
+    settings: RunSettings,
     progress: bool | Progress = False,
     checkpoint: str | Path | None = None,
 ) -> History:
@@ -143,39 +142,31 @@ def learn_batch(
     known = {configuration.optimism.rewards for configuration in configurations}
     if len(known) != 1:
         raise ParameterError("one batch cannot mix known and estimated rewards; make two.")
-    _require_room(cmdp, len(configurations), options)
+    if len({run.algorithm.choices(run.parameters) for run in configurations}) != 1:
+        raise ParameterError("one batch cannot mix parameters that are compiled in; make several.")
+    _require_room(cmdp, len(configurations), settings)
     solution = solve(cmdp)
     _warn_small_cap(cmdp, solution, configurations)
-    algorithm = configurations[0].algorithm
-    design = Design(
-        algorithm=algorithm,
-        choices=algorithm.choices(configurations[0].parameters),
-        rewards_known=known == {"known"},
-        bernoulli=options.observations == "bernoulli",
-        keep_log=options.log,
-        keep_log_policies=options.potential,
-        stationary=options.stationary,
-    )
-    if options.stationary:
-        require_stationary(cmdp, design.rewards_known, options.num_episodes)
-    saddles = find_saddles(cmdp, configurations) if options.potential else None
-    task = Task(
-        design,
-        (cmdp,),
-        (solution.value,),
-        options.recorded,
-        options.num_episodes,
-        tuple(options.unsafe_at),
-    )
-    manifest = write_manifest(cmdp, configurations, options, solution)
+    if settings.stationary:
+        require_stationary(cmdp, known == {"known"}, settings.num_episodes)
+    saddles = find_saddles(cmdp, configurations) if settings.potential else None
+    task = make_task(settings, configurations, (cmdp,), (solution.value,))
+    manifest = write_manifest(cmdp, configurations, settings, solution)
     watch = functools.partial(_inspect, configurations)
     opened = nullcontext() if checkpoint is None else Checkpoint(checkpoint, manifest)
-    in_precision = jax.enable_x64(options.precision == "double")
+    in_precision = jax.enable_x64(settings.precision == "double")
     with opened as kept, in_precision, _reporting(progress) as report:
         collected = run_batch(task, configurations, saddles, report, kept, watch)
     _require_finite(configurations, collected)
-    _warn_capped(collected.capped, options.num_episodes)
-    return _history(collected, options, solution, cmdp, manifest)
+    _warn_capped(collected.capped, settings.num_episodes)
+    distance = collected.potential
+    return History(
+        **collected.accounts(task),
+        potential=None if distance is None else np.asarray(distance, dtype=np.float64),
+        policy=collected.policy,
+        log=collected.log,
+        manifest=manifest,
+    )
 
 
 def require_stationary(cmdp: CMDP, rewards_known: bool, num_episodes: int) -> None:
@@ -199,13 +190,13 @@ def require_stationary(cmdp: CMDP, rewards_known: bool, num_episodes: int) -> No
         )
 
 
-def _require_room(cmdp: CMDP, num_runs: int, options: Options) -> None:
+def _require_room(cmdp: CMDP, num_runs: int, settings: RunSettings) -> None:
     """Refuse more accounts than fit: V, strong and weak regrets of every signal, λ, and the log."""
     num_constraints, horizon, _, _ = cmdp.sizes
-    kept = len(options.recorded) * (3 + 4 * num_constraints)
-    logged = options.num_episodes * horizon * (3 + num_constraints) if options.log else 0
+    kept = len(settings.recorded) * (3 + 4 * num_constraints)
+    logged = settings.num_episodes * horizon * (3 + num_constraints) if settings.log else 0
     require_room(
-        f"the accounts of {num_runs} runs of {options.num_episodes} episodes",
+        f"the accounts of {num_runs} runs of {settings.num_episodes} episodes",
         8 * num_runs * (kept + logged),
         "record fewer episodes or run fewer seeds",
     )
@@ -233,45 +224,18 @@ def _inspect(configurations: Sequence[Configuration], first: int, flaws: np.ndar
     require_sound(configurations[0].algorithm.name, flaws, name_run)
 
 
-def _history(
-    collected: Collected,
-    options: Options,
-    solution: Solution,
-    cmdp: CMDP,
-    manifest: dict[str, Any],
-) -> History:
-    """Signal 0 is the objective."""
-    values, strong, weak = (np.asarray(array, dtype=np.float64) for array in collected.entries)
-    distance = collected.potential
-    return History(
-        episodes=options.recorded,
-        value=values[..., 0],
-        constraint_values=values[..., 1:],
-        multipliers=np.asarray(collected.multipliers, dtype=np.float64),
-        strong_regret=Regret.of(strong[..., 0], strong[..., 1:]),
-        weak_regret=Regret.of(weak[..., 0], weak[..., 1:]),
-        unsafe=collected.unsafe / options.num_episodes,
-        unsafe_at=tuple(options.unsafe_at),
-        potential=None if distance is None else np.asarray(distance, dtype=np.float64),
-        policy=collected.policy,
-        log=collected.log,
-        optimum=solution.value,
-        thresholds=cmdp.thresholds,
-        manifest=manifest,
-    )
-
-
 def _warn_small_cap(
     cmdp: CMDP, solution: Solution, configurations: Sequence[Configuration]
 ) -> None:
     """The theory assumes λ_max ≥ H/Ξ; practice often does not need it."""
-    if "max_multiplier" not in configurations[0].algorithm.names:
+    caps: list[Any] = [getattr(run.parameters, "max_multiplier", None) for run in configurations]
+    if not all(isinstance(cap, float) for cap in caps):
         return
     gap = solution.slater_gap
     if gap is None:
         return
     needed = cmdp.horizon / gap if gap > 0 else np.inf
-    smallest = min(run.parameters.max_multiplier for run in configurations)
+    smallest = min(caps)
     if smallest < needed:
         warnings.warn(
             f"max_multiplier is {smallest:g}, below H/Ξ = {needed:.4g} that the theory assumes.",

@@ -14,9 +14,9 @@ import numpy as np
 
 from cmdpax.checks import check_choice, require_flag
 from cmdpax.errors import ModelError, ParameterError
-from cmdpax.history import Log
 from cmdpax.layouts import as_bounds, as_initial, as_lists, as_whole_number
 from cmdpax.limits import require_room
+from cmdpax.log import Log
 from cmdpax.model import CMDP, as_floats, from_costs
 from cmdpax.transitions import Successors
 from cmdpax.validation import validate
@@ -42,10 +42,10 @@ def estimate(
     An episode that was cut short has the action -1 from the first step on that did not happen; what
     the log has there for states, rewards and constraint rewards is not read. Runs are pooled.
 
-    A pair (h, s, a) without a visit earns the worst of 0 and of all that was observed of a signal:
-    no more than 0 of rewards and constraint rewards, and of a cost the largest seen. Otherwise a
-    planner would flee to where nothing is known. So a state in which episodes end for good should
-    be logged up to step H, with any one action and 0 of everything.
+    A pair (h, s, a) without a visit earns, for every signal, 0 or the worst observation, whichever
+    is worse: no more than 0 for rewards and constraint rewards, and the largest cost that was seen.
+    Otherwise a planner would flee to where nothing is known. So a state in which episodes end for
+    good should be logged up to step H, with any one action and 0 for everything.
 
     Args:
         log: the episodes, `.states [K, H+1]`, `.actions [K, H]`, `.rewards [K, H]` and
@@ -266,7 +266,7 @@ def _steps(log: Log, played: np.ndarray, stationary: bool) -> Steps:
 
 
 def _means(steps: Steps, shape: tuple[int, ...], *, are_costs: bool) -> np.ndarray:
-    """Mean observations, `[1+I, H, S, A]`; the worst of 0 and of all where there are none."""
+    """Mean observations, `[1+I, H, S, A]`; where there are none, 0 or the worst observation."""
     rows, visits = steps.rows(shape), steps.visits(shape)
     means = []
     for index, signal in enumerate(steps.signals):

@@ -1,5 +1,6 @@
 """The manifest: everything that makes a batch of runs again, as JSON can hold it."""
 
+import contextlib
 import platform
 from collections.abc import Sequence
 from typing import Any
@@ -7,15 +8,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from cmdpax.arguments import as_seeds
-from cmdpax.batch import Configuration
 from cmdpax.engine import num_cores
 from cmdpax.errors import ParameterError
 from cmdpax.learners import Algorithm, Named, address_of, as_algorithm, registered
 from cmdpax.model import CMDP
 from cmdpax.optimism import Optimism
-from cmdpax.options import Options
 from cmdpax.planning.solution import Solution
+from cmdpax.settings import Configuration, RunSettings, as_seeds
 from cmdpax.transitions import Successors
 from cmdpax.version import __version__
 
@@ -23,14 +22,14 @@ from cmdpax.version import __version__
 def write_manifest(
     cmdp: CMDP,
     configurations: Sequence[Configuration],
-    options: Options,
+    settings: RunSettings,
     solution: Solution,
 ) -> dict[str, Any]:
     """Everything that makes the numbers again."""
     return {
         "cmdp": cmdp.fingerprint,
         "algorithm": configurations[0].algorithm.name,
-        **options._asdict(),
+        **settings.to_dict(),
         "support": "known" if isinstance(cmdp.transitions, Successors) else "all states",
         "optimum": solution.value,
         "optimal_multipliers": solution.multipliers.tolist(),
@@ -65,19 +64,18 @@ def devices() -> str:
 
 def read_manifest(
     manifest: dict[str, Any], given: Named | None
-) -> tuple[list[Configuration], Options]:
-    """The runs and the options that a manifest describes; one's own algorithm must be given."""
+) -> tuple[list[Configuration], RunSettings]:
+    """The runs and the settings that a manifest describes; one's own algorithm must be given."""
     try:
-        known = {"stationary": False} | manifest  # manifests of 0.1 do not have it
-        options = Options(**{name: known[name] for name in Options.__dataclass_fields__})
+        settings = RunSettings.from_dict(manifest)
         if not all(isinstance(manifest[name], str) for name in ("cmdp", "algorithm")):
             raise TypeError("cmdp and algorithm must be texts")
         algorithm = algorithm_of_runs(manifest["algorithm"], given)
         configurations = [
-            read_configuration(run, algorithm, options.num_episodes) for run in manifest["runs"]
+            read_configuration(run, algorithm, settings.num_episodes) for run in manifest["runs"]
         ]
         as_seeds([run.seed for run in configurations])
-        return configurations, options
+        return configurations, settings
     except (KeyError, TypeError, AttributeError) as error:
         raise ParameterError(f"this is not a manifest of `learn`: {error!r}.") from None
 
@@ -93,7 +91,10 @@ def algorithm_of_runs(name: str, given: Named | None) -> Algorithm:
             )
         return found
     found = as_algorithm(given)
-    if name not in (found.name, address_of(given)):
+    known = {found.name}
+    with contextlib.suppress(ParameterError):  # it stands in no module
+        known.add(address_of(given))
+    if name not in known:
         raise ParameterError(
             f"the runs were made with the algorithm {name!r}, not with {found.name!r}; give "
             "the one that made them."

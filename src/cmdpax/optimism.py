@@ -7,6 +7,7 @@ Every bonus of the paper has the form (a number) / √(n ∨ 1), with n visits:
 
 import dataclasses
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from cmdpax.checks import check_choice, real_number, require_count, require_number, require_share
@@ -116,3 +117,16 @@ class Bonuses(NamedTuple):
     transition: Any  # b^p √(n ∨ 1)
     unvisited_mass: Any  # of p̂ where n = 0, spread evenly over the states that may follow
     unvisited_reward: Any  # r̂, û where n = 0; NaN: 0 plus the bonus
+
+
+def as_optimism(optimism: str | Optimism, num_episodes: int) -> Optimism:
+    """A profile by name, or an `Optimism` as it is."""
+    if isinstance(optimism, Optimism):
+        return optimism
+    profiles: dict[str, Callable[[], Optimism]] = {
+        "theory": lambda: Optimism.theory(num_episodes),
+        "empirical": Optimism.empirical,
+        "live": Optimism.live,
+    }
+    check_choice("optimism", optimism, tuple(profiles))
+    return profiles[optimism]()

@@ -7,9 +7,10 @@ float32 at its next use, so arrays of this library leave it as NumPy arrays.
 
 import functools
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 Parameters = ParamSpec("Parameters")
@@ -32,3 +33,12 @@ def in_double_precision(
 def to_numpy(tree: Result) -> Result:
     """The same tree with every JAX array copied into a NumPy array, which users may change."""
     return jax.tree.map(np.array, tree)
+
+
+def cast(tree: Any, dtype: Any) -> Any:
+    """Floating arrays in the working precision, on the device."""
+
+    def convert(array: Any) -> jax.Array:
+        return jnp.asarray(array, dtype if np.asarray(array).dtype.kind == "f" else None)
+
+    return jax.tree.map(convert, tree)

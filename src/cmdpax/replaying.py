@@ -7,20 +7,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cmdpax.arguments import as_optimism, as_seeds
-from cmdpax.batch import Configuration, stack_runs
 from cmdpax.errors import ModelError
 from cmdpax.estimation import Trajectory
-from cmdpax.history import Log
 from cmdpax.learners import Named, as_algorithm
 from cmdpax.learners.base import Info, learner_key
 from cmdpax.learners.contract import first_flaws, flaws_of, require_sound
+from cmdpax.log import Log
 from cmdpax.logs import read_log, require_observed
 from cmdpax.model import CMDP
-from cmdpax.optimism import Optimism
+from cmdpax.optimism import Optimism, as_optimism
 from cmdpax.precision import in_double_precision
 from cmdpax.rescaling import require_unit_rewards
-from cmdpax.simulation import Design, Runs, make_learner
+from cmdpax.settings import Configuration, as_seeds
+from cmdpax.simulation import Design, Runs, make_learner, stack_runs
 from cmdpax.transitions import Successors
 from cmdpax.validation import validate
 

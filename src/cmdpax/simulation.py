@@ -10,11 +10,12 @@ one as its prefix, and a run is the same alone and in any batch.
 
 import functools
 import math
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Integer, Key
 
 from cmdpax.estimation import Knowledge, Trajectory
@@ -24,8 +25,10 @@ from cmdpax.learners.base import Learner, learner_key
 from cmdpax.learners.contract import make_checked
 from cmdpax.model import CMDP, Sizes
 from cmdpax.optimism import Bonuses
+from cmdpax.settings import Configuration, RunSettings
 from cmdpax.transitions import row_at, sample_index, sample_row, support_of
 
+Value = TypeVar("Value")
 _BLOCK_BYTES = 2**24  # policies that are kept until they are accounted for
 _ACCELERATOR_BLOCK_BYTES = 2**31
 
@@ -56,6 +59,82 @@ class Design(NamedTuple):
     def axis(self) -> int:
         """The axis of the runs in states and policies."""
         return -1 if self.runs_last else 0
+
+
+class Task(NamedTuple):
+    """What all runs of a batch share; a stacked design has a CMDP of the same shape for each."""
+
+    design: Design
+    cmdps: Sequence[CMDP]  # the one of all runs, or one per run
+    optima: Sequence[float]  # V_r^{π*}, likewise
+    recorded: np.ndarray
+    num_episodes: int
+    levels: tuple[float, ...]
+
+    def part(self, members: Sequence[int]) -> "Task":
+        """The task of some of the runs."""
+        if not self.design.stacked:
+            return self
+        chosen = [self.cmdps[i] for i in members]
+        return self._replace(cmdps=chosen, optima=[self.optima[i] for i in members])
+
+
+def make_task(
+    settings: RunSettings,
+    configurations: Sequence[Configuration],
+    cmdps: Sequence[CMDP],
+    optima: Sequence[float],
+    recorded: np.ndarray | None = None,
+) -> Task:
+    """The task of configurations of one algorithm, on one CMDP or on one for each of them."""
+    _, algorithm, chosen, optimism = configurations[0]
+    design = Design(
+        algorithm=algorithm,
+        choices=algorithm.choices(chosen),
+        rewards_known=optimism.rewards == "known",
+        bernoulli=settings.observations == "bernoulli",
+        stacked=len(cmdps) > 1,
+        keep_log=settings.log,
+        keep_log_policies=settings.potential,
+        stationary=settings.stationary,
+    )
+    kept = settings.recorded if recorded is None else recorded
+    return Task(design, cmdps, optima, kept, settings.num_episodes, tuple(settings.unsafe_at))
+
+
+def model_bytes(cmdp: CMDP, stacked: bool) -> int:
+    """Of one run: p̂ and the counts, and the true transitions where every run has its own."""
+    _, horizon, num_states, num_actions = cmdp.sizes
+    arrays = jax.tree.leaves(cmdp.transitions)
+    row_length = arrays[-1].shape[-1]
+    own = sum(array.nbytes for array in arrays) if stacked else 0
+    return 12 * horizon * num_states * num_actions * int(row_length) + own
+
+
+def stack_runs(
+    sizes: Sizes, configurations: Sequence[Configuration], num_episodes: int, dtype: Any
+) -> Runs:
+    """Stack the configurations; the key of a run is that of its seed alone."""
+    algorithm = configurations[0].algorithm
+    seeds = jnp.asarray(np.array([c.seed for c in configurations], dtype=np.uint32))
+    keys = jax.vmap(functools.partial(jax.random.key, impl="threefry2x32"))(seeds)
+    records, places = _distinct(c.parameters for c in configurations)
+    chosen = [algorithm.numbers(parameters) for parameters in records]
+    profiles, profile_places = _distinct(c.optimism for c in configurations)
+    bonuses = [profile.numbers(sizes) for profile in profiles]
+    counts = None if algorithm.anytime else jnp.full(len(seeds), num_episodes, jnp.int32)
+
+    def stack(trees: list[Any], places: np.ndarray) -> Any:
+        return jax.tree.map(lambda *numbers: jnp.asarray(np.array(numbers)[places], dtype), *trees)
+
+    return Runs(keys, stack(chosen, places), stack(bonuses, profile_places), counts)
+
+
+def _distinct(values: Iterable[Value]) -> tuple[list[Value], np.ndarray]:
+    """The different ones, and for each value its place among them: 10⁵ runs are often few."""
+    found: dict[Value, int] = {}
+    places = [found.setdefault(value, len(found)) for value in values]
+    return list(found), np.array(places)
 
 
 # ------------------------------------------------------------------------------------ one episode

@@ -12,6 +12,7 @@ import cmdpax
 from audit_cases import ONLINE, T, audited, failing, unbroken
 from audit_reference import iterates_of
 from cmdpax.auditing import STATEMENTS, Problem, Sides, Statement, Step
+from cmdpax.learners import Factory, as_algorithm
 from learning_cases import model
 
 pytestmark = pytest.mark.whole
@@ -67,9 +68,19 @@ class TestLearners:
         assert failing(found) == {"success event, rewards", "success event, transitions"}
         assert found.row("success event, rewards").left == 1.0  # in every run
 
-    def test_a_learner_without_counts(self) -> None:
-        with pytest.raises(cmdpax.ParameterError, match="give its state a field `statistics`"):
-            audited(**ONLINE, learner=audit_cases.forgetful)
+    @pytest.mark.parametrize(
+        "learner",
+        [audit_cases.forgetful, as_algorithm("vanilla-dual").factory],
+        ids=["no counts", "no Q̂"],
+    )
+    def test_a_learner_that_shows_too_little(self, learner: Factory) -> None:
+        sentence = (
+            "the online audit reads the learner's counts and checks its Q̂: the Info that it shows "
+            "must have statistics and q_values."
+        )
+        with pytest.raises(cmdpax.ParameterError) as caught:
+            audited(**ONLINE, learner=learner)
+        assert str(caught.value) == sentence
 
 
 class TestPremises:

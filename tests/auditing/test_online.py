@@ -13,7 +13,7 @@ from cmdpax.auditing import Problem, learning
 from cmdpax.auditing.episodes import Episode, row_errors
 from cmdpax.auditing.learning import ON_EVENT
 from cmdpax.auditing.online import Shown, _regret_rows, _sum_rows
-from cmdpax.batch import cast
+from cmdpax.precision import cast
 from learning_cases import model
 
 pytestmark = pytest.mark.whole

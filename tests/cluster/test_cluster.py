@@ -12,7 +12,7 @@ import cmdpax
 from cluster_cases import RayCluster, runs_in, write_specification
 from cmdpax.experiments import Stand, estimate
 from cmdpax.experiments.cluster import cutting
-from sweep_cases import assert_same_results, contents, specification
+from sweep_cases import OWN_GRID, assert_same_results, contents, specification
 
 DUAL = {"name": "vanilla-dual", "step_size": [0.2, "0.4*k^-0.1"]}
 WANTED = specification(algorithms=[DUAL | {"optimism": ["empirical", {"scale": 0.3}]}])
@@ -59,6 +59,15 @@ def test_begun_there_and_finished_here(
     parts = [name for name in before if name.startswith("parts/")]
     assert {name: after[name] for name in parts} == {name: before[name] for name in parts}
     assert all(json.loads(after[name][1])["runs"] for name in parts)
+
+
+def test_parameters_of_ones_own(cluster: RayCluster, tmp_path: Path) -> None:
+    """Workers import the algorithm by its address; words and numbers arrive there."""
+    cluster.only("a", "b")
+    wanted = specification(algorithms=[OWN_GRID, DUAL], cmdps=[{"environment": "bandit"}], seeds=1)
+    found = cmdpax.sweep(wanted, tmp_path / "there", cluster=cluster.address)
+    assert_same_results(found, cmdpax.sweep(wanted, tmp_path / "here"))
+    assert found.final["mode"].to_list().count("dual") == 2
 
 
 def test_accelerators(cluster: RayCluster, local: cmdpax.Results, tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ def test_trials_are_small() -> None:
     assert trial_of(work.wanted).num_episodes == 30
     long = work.wanted.model_copy(update={"num_episodes": 100_000})
     assert trial_of(long).num_episodes == 300
-    assert len(trial_of(long).recorded()) == 1
+    assert len(trial_of(long).settings.recorded) == 1
 
 
 def test_other_sizes_are_another_kind() -> None:

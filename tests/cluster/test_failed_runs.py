@@ -18,7 +18,7 @@ def test_runs_that_cannot_be_accounted_for_are_failed_once(make_case: Callable[.
     assert isinstance(done, Finished)
     assert isinstance(failed, Failed)
     for outcome, tau in ((done, 0.0), (failed, 1.0)):
-        chosen = [run.configuration.hyperparameters for run in outcome.batch.runs]
+        chosen = [run.configuration.parameters for run in outcome.batch.runs]
         assert [one.regularization.initial for one in chosen] == [tau] * 4
     assert done.tables["final"]["run"].to_list() == [run.identity for run in done.batch.runs]
     assert failed.attempts == 1

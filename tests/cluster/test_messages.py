@@ -29,6 +29,7 @@ from cmdpax.experiments.cluster.messages import (
 )
 from cmdpax.experiments.executing import Failed, Work, made_here, run_one, table_schemas
 from cmdpax.experiments.runs import Batch, make_batches
+from sweep_cases import OWN, OWN_GRID
 
 
 def files_of(work: Work) -> list[bytes]:
@@ -51,6 +52,7 @@ ORDERS: dict[str, dict[str, Any]] = {
             }
         ]
     },
+    "parameters of one's own": {"algorithms": [{"name": "vanilla-dual"}, OWN_GRID]},
     "optimism": {
         "algorithms": [
             {"name": "vanilla-dual", "optimism": ["theory", {"scale": 0.3, "rewards": "known"}]}
@@ -95,8 +97,8 @@ def test_an_order_arrives_as_it_was_sent(name: str) -> None:
 class Case:
     """A batch that was run, its answer, and what it is checked with."""
 
-    def __init__(self) -> None:
-        self.work, runs = make_work(algorithms=[{"name": "vanilla-dual", "step_size": [0.2, 0.4]}])
+    def __init__(self, **algorithm: Any) -> None:
+        self.work, runs = make_work(algorithms=[algorithm])
         (self.batch,) = make_batches(runs, self.work.models, self.work.wanted)
         work = self.work
         self.ran = run_one(work, self.batch)
@@ -112,7 +114,7 @@ class Case:
 
 @pytest.fixture(scope="module")
 def case() -> Case:
-    return Case()
+    return Case(name="vanilla-dual", step_size=[0.2, 0.4])
 
 
 def test_an_answer_arrives_as_it_was_sent(case: Case) -> None:
@@ -179,7 +181,7 @@ WRONG: dict[str, tuple[Callable[[dict[str, Any]], dict[str, Any]], str]] = {
     "fewer episodes": (with_rows("curves", lambda table: table.head(-1)), "curves are of other"),
     "other step sizes": (
         with_column("final", step_size=polars.col("step_size") * 2),
-        "other hyperparameters",
+        "other parameters",
     ),
     "gaps": (with_column("final", capped=polars.lit(None, polars.Float64)), "final has gaps"),
     "gaps in curves": (
@@ -205,6 +207,22 @@ WRONG: dict[str, tuple[Callable[[dict[str, Any]], dict[str, Any]], str]] = {
     "no multipliers": (with_column("curves", multipliers=EMPTY), "multipliers are not those"),
     "exchanged": (lambda t: {"final": t["curves"], "curves": t["final"]}, "other columns"),
 }
+
+
+def test_parameters_of_ones_own_are_checked_too() -> None:
+    own = Case(name=OWN, gain=[0.2, 0.4])
+    found = own.read(own.answer())
+    assert found.tables["final"]["gain"].unique().sort().to_list() == [0.2, 0.4]
+    assert found.tables["final"]["mode"].unique().to_list() == ["dual"]
+    for change, message in (
+        (with_column("final", gain=polars.col("gain") + 1), "other parameters"),
+        (with_column("final", mode=polars.lit("primal-dual")), "other parameters"),
+        (with_column("final", gain=polars.lit(None, polars.Float64)), "other parameters"),
+        (with_rows("final", lambda table: table.drop("mode")), "other columns"),
+        (with_column("final", step_size=polars.lit(0.1)), "other columns"),
+    ):
+        with pytest.raises(AnswerError, match=message):
+            own.read(own.answer(tables=change(own.tables)))
 
 
 @pytest.mark.parametrize("name", WRONG)

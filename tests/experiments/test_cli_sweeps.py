@@ -97,7 +97,7 @@ class TestErrors:
             (
                 "step_size",
                 "stepsize",
-                "spec.toml: unknown key algorithms[0].stepsize; did you mean 'step_size'?",
+                "spec.toml: algorithms[0]: unknown key stepsize; did you mean 'step_size'?",
             ),
             ("seeds = 2", "seeds = 0", "spec.toml: seeds is 0, it must be a whole number"),
             ("[0.2,", "[80,", "algorithms[0]: step_size times regularization is 1.6 at"),

@@ -95,7 +95,7 @@ def test_the_same_command_tries_them_again_and_nothing_else(
     plain = executing.run_one
 
     def counted(work: Any, batch: Any, *rest: Any) -> Any:
-        tried.extend(run.configuration.hyperparameters.regularization.initial for run in batch.runs)
+        tried.extend(run.configuration.parameters.regularization.initial for run in batch.runs)
         return plain(work, batch, *rest)
 
     monkeypatch.setattr(executing, "run_one", counted)

@@ -1,13 +1,14 @@
 """`Results.repeat` makes the same run again, whatever all runs of the sweep share."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import cmdpax
 from cmdpax.experiments.specification import SHARED
-from cmdpax.learners import factory_of
+from cmdpax.learners import as_algorithm
 from sweep_cases import specification
 
 SETTINGS = ("stationary", "observations", "precision")
@@ -59,7 +60,11 @@ def test_the_numbers_are_those_of_the_sweep(chosen: tuple[object, ...], tmp_path
 
 
 def own(knowledge: cmdpax.learners.Knowledge, chosen: cmdpax.learners.Hyperparameters) -> object:
-    return factory_of("vanilla-dual")(knowledge, chosen)
+    return as_algorithm("vanilla-dual").factory(knowledge, chosen)
+
+
+def another(knowledge: Any, chosen: Any) -> object:
+    return own(knowledge, chosen)
 
 
 @pytest.mark.filterwarnings("ignore:max_multiplier is 6, below")
@@ -81,6 +86,8 @@ class TestAlgorithmsOfOnesOwn:
         (run,) = results.final["run"]
         with pytest.raises(cmdpax.ParameterError, match=r":own', which cmdpax does not have; give"):
             results.repeat(run)
-        for other in ("vanilla-dual", factory_of, f"{__name__}:other"):
+        for other in ("vanilla-dual", another, f"{__name__}:another"):
             with pytest.raises(cmdpax.ParameterError, match=r"not with .*; give the one that made"):
                 results.repeat(run, algorithm=other)
+        with pytest.raises(cmdpax.ParameterError, match="'as_algorithm' is not a factory"):
+            results.repeat(run, algorithm=as_algorithm)

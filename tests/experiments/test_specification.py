@@ -11,8 +11,8 @@ import pytest
 import cmdpax
 from cmdpax.experiments import read_specification
 from cmdpax.experiments.runs import make_models, make_runs
-from cmdpax.experiments.specification import to_optimism, to_schedule
-from cmdpax.learners import factory_of
+from cmdpax.experiments.specification import to_optimism
+from cmdpax.learners import as_algorithm
 from sweep_cases import specification
 
 DUAL = "vanilla-dual"
@@ -68,7 +68,7 @@ CONTENT: dict[str, Any] = {
 
 
 def own_factory(knowledge: Any, chosen: Any) -> Any:
-    return factory_of(DUAL)(knowledge, chosen)
+    return as_algorithm(DUAL).factory(knowledge, chosen)
 
 
 class _Callable:
@@ -159,9 +159,10 @@ class TestValues:
     )
     def test_schedules(self, value: Any):
         schedule = cmdpax.schedules.power(0.3, 0.2, offset=10)
-        assert to_schedule("step_size", value) == schedule
+        step_size = as_algorithm(DUAL).parameters[0]
+        assert (step_size.name, step_size.read(value, 30)) == ("step_size", schedule)
         run = runs_of(**with_algorithm(step_size=value))[0]
-        assert run.configuration.hyperparameters.step_size == schedule
+        assert run.configuration.parameters.step_size == schedule
         assert run == runs_of(**with_algorithm(step_size=schedule))[0]
         assert run == runs_of(**with_algorithm(step_size=[schedule]))[0]
 
@@ -199,13 +200,10 @@ class TestValues:
         assert to_optimism({"unvisited_rewards": None}, 5).unvisited_rewards is None
 
     def test_the_default_regularization_is_the_algorithms(self):
-        regularized = runs_of()[0].configuration.hyperparameters
+        regularized = runs_of()[0].configuration.parameters
         assert regularized.regularization.initial == 0.02
-        assert runs_of(**with_algorithm())[0].configuration.hyperparameters.regularization == (
-            0.0,
-            0.0,
-            0.0,
-        )
+        plain = runs_of(**with_algorithm())[0].configuration.parameters
+        assert plain.regularization == (0.0, 0.0, 0.0)
 
     def test_a_factory_of_ones_own(self):
         address = f"{__name__}:own_factory"
@@ -215,11 +213,11 @@ class TestValues:
         )
         assert called == named
         assert called.algorithms[0].name == address
-        assert factory_of(address) is own_factory
+        assert as_algorithm(address).factory is own_factory
 
     def test_recorded_episodes(self):
         def recorded(record: Any) -> list[int]:
-            return read_specification(specification(record=record)).recorded().tolist()
+            return read_specification(specification(record=record)).settings.recorded.tolist()
 
         assert recorded(5) == [6, 12, 18, 24, 30]
         assert recorded(1) == [30]
@@ -237,10 +235,10 @@ REFUSED = [
     ({"record": 0}, "record is 0, it must be a whole number of at least 1"),
     ({"record": "some"}, "record is 'some', it must be a whole number"),
     ({"record": [31]}, "record must name episodes between 1 and 30"),
-    ({"unsafe_at": [float("inf")]}, "unsafe_at[0] is inf: input should be a finite number"),
+    ({"unsafe_at": [float("inf")]}, "unsafe_at is [inf], it must be a list of numbers"),
     ({"unsafe_at": "ab"}, "unsafe_at is 'ab'"),
-    ({"observations": "means"}, "observations is 'means': input should be 'mean' or"),
-    ({"precision": "singel"}, "precision is 'singel': input should be 'double' or 'single'"),
+    ({"observations": "means"}, "observations is 'means'; did you mean 'mean'?"),
+    ({"precision": "singel"}, "precision is 'singel'; did you mean 'single'?"),
     ({"optimism": "empiric"}, "optimism is 'empiric'; did you mean 'empirical'?"),
     ({"optimism": {"scael": 1}}, "optimism has the unknown key 'scael'; did you mean 'scale'?"),
     ({"optimism": {"profile": "lives"}}, "optimism is 'lives'; did you mean 'live'?"),
@@ -279,7 +277,7 @@ REFUSED = [
     ({"algorithms": [{"name": lambda knowledge, chosen: None}]}, "<lambda>' cannot be imported"),
     ({"algorithms": [{"name": functools.partial(own_factory)}]}, "cannot be imported"),
     ({"algorithms": [{"name": _Callable()}]}, "cannot be imported"),
-    (with_algorithm(stepsize=1), "algorithms[0].stepsize; did you mean 'step_size'?"),
+    (with_algorithm(stepsize=1), "algorithms[0]: unknown key stepsize; did you mean 'step_size'?"),
     (with_algorithm(step_size=[]), "algorithms[0].step_size is []"),
     (with_algorithm(step_size="big"), "algorithms[0]: step_size is 'big', it must be a number or"),
     (with_algorithm(step_size={"initia": 1}), "unknown key 'initia'; did you mean 'initial'?"),
@@ -310,7 +308,11 @@ class TestRefused:
                 {"name": "regularized-dual", "step_size": [1, 10], "regularization": [0.01, 0.2]},
                 "step_size times regularization is 2 at episode 1, it must not exceed 1",
             ),
-            ({"regularization": 0.1}, "use regularized-dual."),
+            ({"regularization": 0.1}, "regularization is 0.1, it must be 0; use regularized-dual."),
+            (
+                {"name": "regularized-dual", "regularization": [0.1, 0]},
+                "regularization is 0, it must be positive; use vanilla-dual.",
+            ),
             ({"step_size": 0}, "it must be positive"),
             ({"max_multiplier": [6, 0]}, "max_multiplier is 0, it must be a positive number"),
         ],
@@ -349,5 +351,7 @@ class TestRefused:
         with pytest.raises(cmdpax.FileError, match="is not a TOML file"):
             read_specification(tmp_path / "binary.toml")
         path = written(tmp_path, TEXT.replace("step_size", "stepsize"))
-        with pytest.raises(cmdpax.ParameterError, match=re.escape(f"{path}: unknown key")):
+        with pytest.raises(
+            cmdpax.ParameterError, match=re.escape(f"{path}: algorithms[0]: unknown key")
+        ):
             read_specification(path)

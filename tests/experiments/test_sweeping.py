@@ -13,9 +13,7 @@ import pytest
 
 import cmdpax
 from cmdpax.experiments import Stand
-from cmdpax.experiments.measures import Accounts, oscillation
-from cmdpax.learners import factory_of
-from cmdpax.regret import Regret
+from cmdpax.learners import as_algorithm
 from lanes import quick_or_whole
 from sweep_cases import SMALL, assert_same_results, contents, specification
 
@@ -56,7 +54,7 @@ CASES: dict[str, tuple[int, dict[str, Any]]] = {
 
 
 def own_factory(knowledge: Any, chosen: Any) -> Any:
-    return factory_of("vanilla-dual")(knowledge, chosen)
+    return as_algorithm("vanilla-dual").factory(knowledge, chosen)
 
 
 def scheduled(row: dict[str, Any], name: str) -> cmdpax.schedules.Schedule:
@@ -148,7 +146,7 @@ def test_every_row_is_what_learn_gives(case: str, tmp_path: Path) -> None:
         history = learned(results, row)
         assert_final_row(row, history)
         mine = curves[(row["run"],)]
-        assert mine["episode"].to_list() == wanted.recorded().tolist()
+        assert mine["episode"].to_list() == wanted.settings.recorded.tolist()
         for name in ("cmdp", "algorithm", "configuration", "seed"):
             assert mine[name].unique().to_list() == [row[name]]
         assert_curves(mine, history)
@@ -303,37 +301,6 @@ class TestBest:
     def test_what_is_no_measure(self, made, by: str):
         with pytest.raises(cmdpax.ParameterError, match=f"there is no measure '{by}'; .*weak"):
             made.best(by)
-
-
-class TestMeasures:
-    def test_oscillation_of_a_hand_made_sequence(self):
-        """Violations over the second half: + - + + - (three changes in four steps)."""
-        violation = np.array([[9.0, -9.0, 9.0, 9.0, -9.0, 1.0, -2.0, 3.0, 1.0, -1.0]])
-        found = oscillation(accounts(np.arange(1, 11), violation))
-        assert found["sign_changes"] == pytest.approx([750.0])
-        mean = (1 - 2 + 3 + 1 - 1) / 5
-        spread = np.sqrt(sum((x - mean) ** 2 for x in (1, -2, 3, 1, -1)) / 5)
-        assert found["violation_std"] == pytest.approx([spread])
-        assert found["suboptimality_std"] == pytest.approx([2 * spread])
-        odd = oscillation(accounts(np.arange(1, 10), violation[:, 1:]))
-        assert odd["sign_changes"] == pytest.approx([750.0])
-
-    def test_no_oscillation_without_numbers(self):
-        found = oscillation(accounts(np.arange(1, 5), np.array([[1.0, 1.0, np.nan, 1.0]])))
-        assert np.isnan(list(found.values())).all()
-
-    @pytest.mark.parametrize("episodes", [[1, 2, 3, 4, 6], [1], [1, 2]])
-    def test_no_oscillation_without_every_episode(self, episodes: list[int]):
-        found = oscillation(accounts(np.array(episodes), np.ones((1, len(episodes)))))
-        for measure in found.values():
-            np.testing.assert_array_equal(measure, [np.nan])
-
-
-def accounts(episodes: np.ndarray, violation: np.ndarray) -> Accounts:
-    """Runs with these violations, and suboptimalities twice as large."""
-    nothing = np.zeros((*violation.shape, 0))
-    regret = Regret.of(violation, nothing)
-    return Accounts(episodes, violation, nothing, nothing, 2 * violation, violation, regret, regret)
 
 
 class TestSurroundings:

@@ -12,31 +12,42 @@ import pytest
 
 import broken_learners
 import cmdpax
-from cmdpax.batch import Configuration, Task
 from cmdpax.engine import run_batch
-from cmdpax.hyperparameters import hyperparameters
 from cmdpax.learners.contract import factory_name, first_flaws, flawed_runs, flaws_of
-from cmdpax.simulation import Design
+from cmdpax.simulation import Task
+from configurations import configured, designed
 from learning_cases import NO_WARNING, logged, model
 
 NUM_EPISODES = 40
 CONTRACT = {
-    "nothing": "returned None from its factory; return cmdpax.learners.Learner(init, update)",
+    "nothing": "returned None from its factory; return cmdpax.learners.Learner(init, update, show)",
     "pair": "returned a tuple from its factory",
-    "no_functions": "has an init or update that is not a function",
-    "no_state": "returned None without the field log_policy from init",
-    "no_policy": "returned a tuple without the field log_policy from init",
-    "no_step": "returned a policy of shape (3, 2), expected (H, S, A) = (3, 3, 2); give log_policy",
+    "no_functions": "has an init, update or show that is not a function; return cmdpax.learners.",
+    "nothing_to_show": "has an init, update or show that is not a function",
+    "two_functions": "has an init, update or show that is not a function",
+    "no_key": "has init without the arguments (key); let it take them",
+    "keeps_a_key": "returned a key as state.episode from init, which no file can hold; keep jax.",
     "no_array": "returned a str as state.episode from init; keep arrays",
-    "whole_numbers": "returned a log_policy of type int",
-    "no_pair": "returned a State from update; return the pair (state, Info(…))",
-    "no_info": "returned a tuple from update; return the pair",
+    "no_state_later": "returned a state of another structure from update (None); keep the",
+    "with_info": "returned a state of another structure from update (a tuple); keep the",
     "other_state": "returned a state of another structure from update (a WithPolicy)",
     "growing": "changed state.episode from int32[] to int32[2] in update; keep the structure",
     "retyped": "changed state.episode from int32[] to float",
     "words_later": "returned a str as state.episode from update; keep arrays",
+    "no_shown": "returned None from show; return Shown(log_policy, Info(…))",
+    "policy_alone": "from show; return Shown(log_policy, Info(…))",
+    "no_pair": "returned a tuple from show; return Shown(log_policy, Info(…))",
+    "no_info": "returned a Shown from show; return Shown(log_policy, Info(…))",
+    "no_policy": "returned a policy of shape None, expected (H, S, A) = (3, 3, 2)",
+    "no_step": "returned a policy of shape (3, 2), expected (H, S, A) = (3, 3, 2); give log_policy",
+    "whole_numbers": "returned a log_policy of type int",
     "complex_multipliers": "returned multipliers of type complex",
-    "one_multiplier": "returned multipliers of shape (7,), expected (2,)",
+    "one_multiplier": "returned multipliers of shape (7,), expected (2,); give zeros where it has",
+    "no_multipliers": "returned multipliers of shape None, expected (2,); give zeros where it has",
+    "one_value": "returned constraint_values of shape (), expected (2,)",
+    "counted_values": "returned constraint_values of type int",
+    "q_of_a_step": "returned q_values of shape (3, 2), expected (3, 3, 2); give None where it has",
+    "other_statistics": "returned a int as statistics; give None where it has none",
 }
 NUMBERS = {
     "logits": "a policy with rows that do not sum to 1 in episode 1",
@@ -150,18 +161,22 @@ def test_repeated_runs_are_checked_too() -> None:
         cmdpax.repeat(cmdp, manifest, algorithm=broken_learners.logits)
 
 
-def test_a_field_named_policy_is_nobodys_business() -> None:
-    """What is played is exp(log_policy), in `learn`, in `replay` and by an agent."""
-    history, plain = (learn(f, log=True) for f in (broken_learners.with_policy, "vanilla-dual"))
+@pytest.mark.parametrize("name", ["with_policy", "stateless", "in_a_tuple"])
+def test_what_a_state_is_is_nobodys_business(name: str, tmp_path: Path) -> None:
+    """What is played is what it shows, in `learn`, in `replay` and by an agent."""
+    factory = getattr(broken_learners, name)
+    history, plain = (learn(f, log=True) for f in (factory, "vanilla-dual"))
     uniform = np.full((3, 3, 2), 0.5)
     np.testing.assert_allclose(history.policy, np.stack([uniform] * 2), rtol=0, atol=1e-12)
     expected = cmdpax.evaluate(model(2), uniform)
     np.testing.assert_allclose(history.value, expected.value, rtol=0, atol=1e-12)
     assert plain.log is not None
-    replayed = cmdpax.replay(model(2), broken_learners.with_policy, plain.log.run(0))
+    replayed = cmdpax.replay(model(2), factory, plain.log.run(0))
     np.testing.assert_allclose(replayed.policies[-1], uniform, rtol=0, atol=1e-12)
-    agent = make_agent(broken_learners.with_policy)
-    np.testing.assert_allclose(agent.policy, uniform, rtol=0, atol=1e-12)
+    agent = make_agent(factory)
+    agent.save(tmp_path / "agent.npz")
+    for one in (agent, cmdpax.Agent.load(tmp_path / "agent.npz", algorithm=factory)):
+        np.testing.assert_allclose(one.policy, uniform, rtol=0, atol=1e-12)
 
 
 def test_a_number_of_python_may_get_its_type_later() -> None:
@@ -223,11 +238,10 @@ def test_what_is_not_a_number_is_never_safe(
 def run_both(factory: Any) -> list[dict[str, np.ndarray]]:
     """Two runs, with τ = 0 and 1; unsafe is what violates a threshold by a million."""
     cmdp = model(2)
-    design = Design(factory, True, False, False, False)
+    runs = [configured(factory, regularization=tau) for tau in (0.0, 1.0)]
     recorded = np.arange(1, NUM_EPISODES + 1)
-    task = Task(design, [cmdp], [cmdpax.solve(cmdp).value], recorded, NUM_EPISODES, (1e6,))
-    chosen = [hyperparameters(0.1, tau, 6.0, 0.0, NUM_EPISODES) for tau in (0.0, 1.0)]
-    runs = [Configuration(0, one, cmdpax.Optimism.empirical()) for one in chosen]
+    optima = [cmdpax.solve(cmdp).value]
+    task = Task(designed(runs[0]), [cmdp], optima, recorded, NUM_EPISODES, (1e6,))
     with jax.enable_x64(True):
         found = run_batch(task, runs, None, lambda done, total: None)
     return [

@@ -8,12 +8,24 @@ import numpy as np
 import pytest
 
 import cmdpax
-from cmdpax.batch import Collected, Configuration, Task, cast, stack_runs
 from cmdpax.engine import run_batch
 from cmdpax.estimation import Trajectory
-from cmdpax.hyperparameters import hyperparameters
-from cmdpax.learners import Hyperparameters, Info, Knowledge, Learner, factory_of
-from cmdpax.simulation import Design, Runs, account_block, advance, make_learner, no_sums, start
+from cmdpax.group import Collected
+from cmdpax.learners import Hyperparameters, Info, Knowledge, Learner, Shown, as_algorithm
+from cmdpax.precision import cast
+from cmdpax.settings import Configuration
+from cmdpax.simulation import (
+    Design,
+    Runs,
+    Task,
+    account_block,
+    advance,
+    make_learner,
+    no_sums,
+    stack_runs,
+    start,
+)
+from configurations import configured, designed
 from learning_cases import NO_WARNING, default_regularization, every_algorithm, logged, model
 
 pytestmark = [
@@ -21,31 +33,39 @@ pytestmark = [
     every_algorithm,
 ]
 NUM_EPISODES = 12
+KEY = jax.random.key(3)
 
 
-def design_of(algorithm: str, rewards_known: bool = True, stacked: bool = False) -> Design:
-    return Design(factory_of(algorithm), rewards_known, False, stacked, True)
+def configuration_of(algorithm: str, seed: int = 0, **changes: Any) -> Configuration:
+    chosen = {"step_size": 0.5, "num_episodes": NUM_EPISODES} | changes
+    return configured(algorithm, seed, **chosen)
 
 
-def chosen_for(algorithm: str, **changes: Any) -> Hyperparameters:
-    defaults = {
-        "step_size": 0.5,
-        "regularization": default_regularization(algorithm),
-        "max_multiplier": 6.0,
-        "margin": 0.0,
-    }
-    return hyperparameters(**(defaults | changes), num_episodes=NUM_EPISODES)
+def design_of(algorithm: str, stacked: bool = False) -> Design:
+    return designed(configuration_of(algorithm), stacked=stacked, keep_log=True)
 
 
-def learner_of(
-    algorithm: str, chosen: Hyperparameters | None = None, optimism: str = "empirical"
-) -> Learner:
-    profile = getattr(cmdpax.Optimism, optimism)()
-    cmdp = cast(model(2), float)
-    design = design_of(algorithm, profile.rewards == "known")
-    bonuses = cast(profile.numbers(cmdp.sizes), float)
-    chosen = cast(chosen_for(algorithm), float) if chosen is None else chosen
-    return make_learner(design, cmdp, chosen, bonuses)
+def runs_of(configurations: list[Configuration]) -> Runs:
+    return stack_runs(model(2).sizes, configurations, NUM_EPISODES, float)
+
+
+def single(tree: Any, index: int = 0) -> Any:
+    return jax.tree.map(lambda array: array[index], tree)
+
+
+def learner_of(algorithm: str, optimism: str = "empirical") -> Learner:
+    configuration = configuration_of(algorithm, optimism=getattr(cmdpax.Optimism, optimism)())
+    run = single(runs_of([configuration]))
+    return make_learner(designed(configuration), cast(model(2), float), run)
+
+
+def followed(learner: Learner, episodes: Trajectory) -> tuple[Any, Shown]:
+    """The state after some episodes, and what was shown of each of them."""
+
+    def step(state: Any, trajectory: Trajectory) -> tuple[Any, Shown]:
+        return learner.update(state, trajectory, KEY), learner.show(state)
+
+    return jax.lax.scan(step, learner.init(KEY), episodes)
 
 
 def trajectories() -> list[Trajectory]:
@@ -78,19 +98,19 @@ def kinds(tree: Any) -> Any:
 def test_plain_jitted_and_scanned_runs_agree(algorithm: str) -> None:
     learner = learner_of(algorithm, optimism="live")
     first, *others = trajectories()
-    plain = learner.update(learner.init(), first)
-    update = jax.jit(learner.update)
-    state, info = update(learner.init(), first)
-    assert_trees_close((state, info), plain)
-    shown = [info]
+    plain = learner.update(learner.init(KEY), first, KEY)
+    init, update, show = map(jax.jit, learner)
+    state = update(init(KEY), first, KEY)
+    assert_trees_close((state, show(state)), (plain, learner.show(plain)))
+    seen = [show(init(KEY)), show(state)]
     for trajectory in others:
-        state, info = update(state, trajectory)
-        shown.append(info)
-    assert update._cache_size() == 1
-    scanned_state, scanned = jax.lax.scan(learner.update, learner.init(), stacked_trajectories())
+        state = update(state, trajectory, KEY)
+        seen.append(show(state))
+    assert update._cache_size() == show._cache_size() == 1
+    scanned_state, scanned = followed(learner, stacked_trajectories())
     assert_trees_close(scanned_state, state)
-    assert_trees_close(scanned, jax.tree.map(lambda *arrays: jnp.stack(arrays), *shown))
-    assert np.ptp(scanned.constraint_values) > 0
+    assert_trees_close(scanned, jax.tree.map(lambda *arrays: jnp.stack(arrays), *seen[:-1]))
+    assert np.ptp(scanned.info.constraint_values) > 0
 
 
 @pytest.mark.parametrize("precision", ["double", "single"])
@@ -100,57 +120,66 @@ def test_states_keep_their_structure_and_counts_their_integers(
 ) -> None:
     with jax.enable_x64(precision == "double"):
         learner = learner_of(algorithm, optimism=optimism)
-        before = jax.eval_shape(learner.init)
-        after, info = jax.eval_shape(learner.update, before, trajectories()[0])
+        before = jax.eval_shape(learner.init, KEY)
+        after = jax.eval_shape(learner.update, before, trajectories()[0], KEY)
         assert jax.tree.structure(before) == jax.tree.structure(after)
         assert kinds(before) == kinds(after)
         dtype = jnp.result_type(float)
-        assert before.statistics.visits.dtype == jnp.int32
-        for counts in jax.tree.leaves(before.statistics.transition_counts):
-            assert counts.dtype == jnp.int32
-        assert before.episode.dtype == jnp.int32
         for array in jax.tree.leaves(before):
             assert array.dtype in (dtype, jnp.int32)
+        assert before.episode.dtype == jnp.int32
+        log_policy, info = jax.eval_shape(learner.show, before)
         assert isinstance(info, Info)
+        assert info.statistics.visits.dtype == jnp.int32
+        for counts in jax.tree.leaves(info.statistics.transition_counts):
+            assert counts.dtype == jnp.int32
+        assert log_policy.shape == (3, 3, 2)
         assert info.multipliers.shape == info.constraint_values.shape == (2,)
-        assert {array.dtype for array in jax.tree.leaves(info)} == {dtype}
+        numbers = (log_policy, info._replace(statistics=None))
+        assert {array.dtype for array in jax.tree.leaves(numbers)} == {dtype}
 
 
 def test_counts_are_those_of_the_episodes(algorithm: str) -> None:
     learner = learner_of(algorithm)
-    state, _ = jax.lax.scan(learner.update, learner.init(), stacked_trajectories())
+    state, _ = followed(learner, stacked_trajectories())
     visits = np.zeros((3, 3, 2), int)
     went = np.zeros((3, 3, 2, 3), int)
     for states, actions, *_ in trajectories():
         for h in range(3):
             visits[h, states[h], actions[h]] += 1
             went[h, states[h], actions[h], states[h + 1]] += 1
-    np.testing.assert_array_equal(state.statistics.visits, visits)
-    np.testing.assert_array_equal(np.array(state.statistics.transition_counts), went)
+    statistics = learner.show(state).info.statistics
+    assert statistics is not None
+    np.testing.assert_array_equal(statistics.visits, visits)
+    np.testing.assert_array_equal(np.array(statistics.transition_counts), went)
     assert int(state.episode) == NUM_EPISODES + 1
 
 
 def test_vmapped_over_hyperparameters(algorithm: str) -> None:
     """A grid over η, τ, λ_max and the margin is the runs one by one; τ = 0 may be part of it."""
     damped = default_regularization(algorithm)
-    taus = {"regularized-dual": (0.3, 0.05), "vanilla-dual": (0.0, 0.0)}.get(algorithm, (0.0, 0.3))
+    taus = {
+        "regularized-dual": (0.3, 0.05),
+        "regularized-primal-dual": (0.0, 0.3),
+    }.get(algorithm, (0.0, 0.0))
     grid = [
-        chosen_for(algorithm),
-        chosen_for(algorithm, step_size=cmdpax.schedules.power(2.0, 0.5), regularization=taus[0]),
-        chosen_for(algorithm, max_multiplier=0.1, regularization=taus[1]),
-        chosen_for(algorithm, margin=0.3, regularization=damped),
+        configuration_of(algorithm),
+        configuration_of(
+            algorithm, step_size=cmdpax.schedules.power(2.0, 0.5), regularization=taus[0]
+        ),
+        configuration_of(algorithm, max_multiplier=0.1, regularization=taus[1]),
+        configuration_of(algorithm, margin=0.3, regularization=damped),
     ]
+    design, cmdp = designed(grid[0]), cast(model(2), float)
 
-    def run(chosen: Hyperparameters) -> Any:
-        learner = learner_of(algorithm, chosen)
-        return jax.lax.scan(learner.update, learner.init(), stacked_trajectories())[1]
+    def run(chosen: Runs) -> Info:
+        return followed(make_learner(design, cmdp, chosen), stacked_trajectories())[1].info
 
-    together = jax.tree.map(lambda *numbers: jnp.asarray(np.array(numbers)), *grid)
+    together = runs_of(grid)
     found = jax.jit(jax.vmap(run))(together)
     alone = jax.jit(run)
-    for index, chosen in enumerate(grid):
-        expected = alone(cast(chosen, float))
-        assert_trees_close(jax.tree.map(lambda array, i=index: array[i], found), expected)
+    for index in range(len(grid)):
+        assert_trees_close(single(found, index), alone(single(together, index)))
     differences = np.ptp(np.asarray(found.multipliers), axis=0)
     assert differences.max() > 1e-3  # the grid does something
 
@@ -163,9 +192,7 @@ def played(design: Design, cmdp: Any, runs: Runs) -> Any:
 
 def test_vmapped_over_seeds_and_over_stacked_models(algorithm: str) -> None:
     cmdps = [model(2, seed=seed) for seed in (1, 2, 3)]
-    profile = cmdpax.Optimism.empirical()
-    chosen = chosen_for(algorithm)
-    runs = stack_runs(cmdps[0].sizes, [Configuration(s, chosen, profile) for s in (4, 5, 6)], float)
+    runs = runs_of([configuration_of(algorithm, seed) for seed in (4, 5, 6)])
     stacked = jax.tree.map(lambda *arrays: jnp.asarray(np.stack(arrays)), *cmdps)
     last, block = played(design_of(algorithm, stacked=True), stacked, runs)
     optima = jnp.asarray([cmdpax.solve(cmdp).value for cmdp in cmdps])
@@ -213,8 +240,13 @@ def test_a_batch_of_several_models_is_its_single_runs(algorithm: str) -> None:
     """Groups and their padding included: five runs are not a multiple of two threads."""
     cmdps = [model(2, seed=seed) for seed in (1, 2, 3, 1, 2)]
     configurations = [
-        Configuration(seed, chosen_for(algorithm, step_size=0.3 + 0.1 * seed), profile)
-        for seed, profile in enumerate([cmdpax.Optimism.empirical(0.1 * i) for i in range(5)])
+        configuration_of(
+            algorithm,
+            seed,
+            step_size=0.3 + 0.1 * seed,
+            optimism=cmdpax.Optimism.empirical(0.1 * seed),
+        )
+        for seed in range(5)
     ]
     together = run_together(algorithm, cmdps, configurations, stacked=True)
     assert together.policy.shape == (5, 3, 3, 2)
@@ -229,13 +261,13 @@ def test_one_program_serves_every_k_seed_and_number(algorithm: str) -> None:
     traces = []
 
     def counting(knowledge: Knowledge, chosen: Hyperparameters) -> Learner:
-        learner = factory_of(algorithm)(knowledge, chosen)
+        learner = as_algorithm(algorithm).factory(knowledge, chosen)
 
-        def update(state: Any, trajectory: Trajectory) -> tuple[Any, Info]:
+        def update(state: Any, trajectory: Trajectory, key: Any) -> Any:
             traces.append(trajectory)
-            return learner.update(state, trajectory)
+            return learner.update(state, trajectory, key)
 
-        return Learner(learner.init, update)
+        return learner._replace(update=update)
 
     def learn(**changes: Any) -> cmdpax.History:
         tau = default_regularization(algorithm)

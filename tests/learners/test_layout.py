@@ -9,12 +9,21 @@ import numpy as np
 import pytest
 
 import cmdpax
-from cmdpax.batch import Configuration, Task, cast, stack_runs
-from cmdpax.hyperparameters import hyperparameters
-from cmdpax.learners import factory_of
-from cmdpax.simulation import Block, Design, Runs, account_block, advance, no_sums, start
+from cmdpax.precision import cast
+from cmdpax.settings import Configuration
+from cmdpax.simulation import (
+    Block,
+    Design,
+    Task,
+    account_block,
+    advance,
+    no_sums,
+    stack_runs,
+    start,
+)
+from configurations import configured, designed
 from lanes import quick_or_whole
-from learning_cases import default_regularization, learn, model
+from learning_cases import learn, model
 
 NUM_RUNS, NUM_EPISODES = 3, 6
 QUICK = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
@@ -60,11 +69,11 @@ LEARNERS = [  # every new pair of algorithm and case compiles anew, but for the 
 ]
 
 
-def runs_of(algorithm: str, cmdp: cmdpax.CMDP, optimism: cmdpax.Optimism) -> Runs:
-    tau = default_regularization(algorithm)
-    chosen = [hyperparameters(0.5 + 0.2 * run, tau, 6.0, 0.0, 9) for run in range(NUM_RUNS)]
-    configurations = [Configuration(seed, one, optimism) for seed, one in enumerate(chosen)]
-    return stack_runs(cmdp.sizes, configurations, float)
+def configurations_of(algorithm: str, optimism: cmdpax.Optimism) -> list[Configuration]:
+    return [
+        configured(algorithm, run, optimism=optimism, step_size=0.5 + 0.2 * run)
+        for run in range(NUM_RUNS)
+    ]
 
 
 def runs_at(tree: Any, axis: int) -> Any:
@@ -85,9 +94,10 @@ def assert_close(found: Any, expected: Any) -> None:
 )
 def test_states_and_episodes(algorithm: str, name: str) -> None:
     case = CASES[name]
-    cmdp, runs = case.together(), runs_of(algorithm, case.cmdps()[0], case.optimism)
-    known = case.optimism.rewards == "known"
-    plain = Design(factory_of(algorithm), known, True, case.stacked, True, True)
+    chosen = configurations_of(algorithm, case.optimism)
+    cmdp, runs = case.together(), stack_runs(case.cmdps()[0].sizes, chosen, NUM_EPISODES, float)
+    kept = {"bernoulli": True, "keep_log": True, "keep_log_policies": True}
+    plain = designed(chosen[0], stacked=case.stacked, **kept)
 
     def played(design: Design) -> tuple[Any, Any, Block]:
         begun = quick_start(design, cmdp, runs)

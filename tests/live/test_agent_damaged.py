@@ -14,6 +14,7 @@ import damages
 from checkpoint_cases import arrays_in, contents
 from learning_cases import model
 from live_cases import (
+    ALGORITHM,
     System,
     assert_sentence,
     call_next,
@@ -72,17 +73,38 @@ def edit(path: Path, change: Change) -> None:
     np.savez(path, **(arrays | {"agent": np.array(json.dumps(head))}))
 
 
+def as_earlier(head: dict[str, Any]) -> list[Any]:
+    """The text of a file of format 2, whose declaration has a list of hyperparameters."""
+    declared = head["declaration"]
+    declared["hyperparameters"] = list(declared.pop("parameters").values())
+    head["format"] = 2
+    return declared["hyperparameters"]
+
+
 class TestOthers:
     def test_another_version(self, path: Path, monkeypatch):
         monkeypatch.setattr("cmdpax.version.__version__", "0.0.7")
-        assert_refused(path, f"by cmdpax {cmdpax.__version__} (format 2)", "cmdpax 0.0.7")
+        assert_refused(path, f"by cmdpax {cmdpax.__version__} (format 3)", "cmdpax 0.0.7")
         make().save(path)
         monkeypatch.undo()
-        assert_refused(path, "by cmdpax 0.0.7 (format 2)", f"this is cmdpax {cmdpax.__version__}")
+        assert_refused(path, "by cmdpax 0.0.7 (format 3)", f"this is cmdpax {cmdpax.__version__}")
 
     def test_another_format(self, path: Path):
         edit(path, lambda head, arrays: head.update(format=9))
-        assert_refused(path, "(format 9)", "(format 2)")
+        assert_refused(path, "(format 9)", "(format 3)")
+
+    @pytest.mark.parametrize("algorithm", [ALGORITHM, "vanilla-dual"])
+    def test_an_earlier_format_is_read(self, tmp_path: Path, algorithm: str):
+        path, agent = tmp_path / "a.npz", make(algorithm, step_size=0.3, margin=0.01)
+        agent.feed(log_of(agent, draw_episodes(agent, 5)), own=True)
+        agent.save(path)
+        edit(path, lambda head, arrays: as_earlier(head))
+        found = cmdpax.Agent.load(path)
+        assert found.declaration.parameters == agent.declaration.parameters
+        assert snapshot(found) == snapshot(agent)
+        found.save(path)
+        head = json.loads(str(arrays_in(path.read_bytes())["agent"]))
+        assert (head["format"], "hyperparameters" in head["declaration"]) == (3, False)
 
     def test_what_is_not_there(self, tmp_path: Path):
         assert_refused(tmp_path / "none.npz", "does not exist")
@@ -134,7 +156,15 @@ WRONG: dict[str, Change] = {
     "no declaration": lambda head, arrays: head.pop("declaration"),
     "no seed": lambda head, arrays: head["declaration"].pop("seed"),
     "more declared": lambda head, arrays: head["declaration"].update(more=1),
-    "three hyperparameters": lambda head, arrays: head["declaration"]["hyperparameters"].pop(),
+    "three parameters": lambda head, arrays: head["declaration"]["parameters"].pop("margin"),
+    "a schedule of two": lambda head, arrays: head["declaration"]["parameters"]["margin"].pop(),
+    "no parameters": lambda head, arrays: head["declaration"].pop("parameters"),
+    "a list of parameters": lambda head, arrays: head["declaration"].update(
+        parameters=list(head["declaration"]["parameters"].values())
+    ),
+    "three hyperparameters": lambda head, arrays: as_earlier(head).pop(),
+    "five hyperparameters": lambda head, arrays: as_earlier(head).append(0.0),
+    "both": lambda head, arrays: head["declaration"].update(hyperparameters=[1, 1, 1, 1]),
     "another optimism": lambda head, arrays: head["declaration"].update(optimism={"bonus": "x"}),
     "no tally": lambda head, arrays: head.pop("tally"),
     "no leaves": lambda head, arrays: head.pop("leaves"),

@@ -192,6 +192,7 @@ def test_long_horizons_are_certified_beyond_double_precision() -> None:
     assert solution.gap < 1e-7
 
 
+@pytest.mark.exact
 @may_fall_back
 def test_steep_optima_are_certified_in_integers() -> None:
     """λ is 4e6 relative to scale: with 64 bits of mantissa the bound would err by 4e-7."""

@@ -75,6 +75,11 @@ def unconstrained(program: str, tmp_path_factory: pytest.TempPathFactory) -> pag
 
 
 @pytest.fixture(scope="session")
+def own_parameters(program: str, tmp_path_factory: pytest.TempPathFactory) -> page_cases.Example:
+    return page_cases.own_parameters(tmp_path_factory.mktemp("own"))
+
+
+@pytest.fixture(scope="session")
 def long(program: str, tmp_path_factory: pytest.TempPathFactory) -> page_cases.Example:
     return page_cases.long(tmp_path_factory.mktemp("long"))
 

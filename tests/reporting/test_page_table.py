@@ -173,6 +173,29 @@ def _assert_best(page: Page, expected: set[str], by: str) -> None:
     assert all(classed for _, classed in marked)
 
 
+def test_parameters_of_ones_own_have_columns(own_parameters: Example, open_report: Opener) -> None:
+    """What an algorithm does not have is a dash, and comes last whichever way one sorts."""
+    page = open_report(own_parameters)
+    columns = _columns(page)
+    heads = page.eval_on_selector_all("#table thead th", "(heads) => heads.map((h) => h.innerText)")
+    named = dict(zip(columns, heads, strict=True))
+    assert (named["gain"], named["mode"], named["step_size"]) == ("gain", "mode", "η")
+    final = own_parameters.results.final.rows_by_key("configuration", named=True)
+    for one, cells in _rows(page).items():
+        chosen = final[one][0]
+        for name in ("gain", "mode", "step_size"):
+            text = chosen[name] if isinstance(chosen[name], str | None) else f"{chosen[name]:g}"
+            assert cells[columns.index(name)] == (text or "–")
+    for expected in (["0.2", "0.2", "0.4", "0.4"], ["0.4", "0.4", "0.2", "0.2"]):
+        page.locator("#table thead th[data-column='gain'] button").click()
+        eventually(page, lambda: _assert_cells(page, "gain", [*expected, "–", "–"]))  # noqa: B023
+
+
+def _assert_cells(page: Page, column: str, expected: list[str]) -> None:
+    place = _columns(page).index(column)
+    assert [cells[place] for cells in _rows(page).values()] == expected
+
+
 def test_the_table_without_constraints(unconstrained: Example, open_report: Opener) -> None:
     page = open_report(unconstrained)
     (cells,) = _rows(page).values()

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 import cmdpax
 from cmdpax.experiments.runs import make_runs
 from cmdpax.experiments.specification import read_specification
-from cmdpax.learners import factory_of
+from cmdpax.learners import as_algorithm
 from cmdpax.reporting.content import content
 from cmdpax.reporting.toml import InexpressibleError, specification_text
 from report_cases import ALGORITHMS, invent, random_cmdps
-from sweep_cases import specification
+from sweep_cases import OWN, OWN_GRID, specification
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 CASES: dict[str, dict[str, Any]] = {
@@ -52,6 +52,9 @@ CASES: dict[str, dict[str, Any]] = {
         "unsafe_at": [-0.5, 0.0, 1e-09],
         "stationary": True,
     },
+    "parameters of one's own": specification(
+        algorithms=[OWN_GRID, {"name": OWN, "gain": 1}, {"name": "vanilla-dual", "margin": None}]
+    ),
     "record all": specification(record="all", unsafe_at=[]),
 }
 
@@ -155,7 +158,7 @@ def test_a_null_that_means_something(tmp_path: Path) -> None:
 
 
 def own_factory(knowledge: Any, chosen: Any) -> Any:
-    return factory_of("vanilla-dual")(knowledge, chosen)
+    return as_algorithm("vanilla-dual").factory(knowledge, chosen)
 
 
 class TestNotes:

@@ -304,11 +304,14 @@ def test_a_bias_needs_a_constant_regularization_without_a_margin(folder):
     assert [side.biased for side in tell_story(sweep)] == [False, True]  # vanilla has no τ
     changed = json.loads(json.dumps(sweep))
     for configuration in changed["configurations"]:
-        configuration["margin"] = "0.1"
+        configuration["parameters"]["margin"] = "0.1"
     assert [side.biased for side in tell_story(changed)] == [False, False]
     changed = json.loads(json.dumps(sweep))
     for configuration in changed["configurations"]:
-        configuration["regularization"] = "0.1*k^-0.2"
+        configuration["parameters"]["regularization"] = "0.1*k^-0.2"
+    assert [side.biased for side in tell_story(changed)] == [False, False]
+    for configuration in changed["configurations"]:
+        configuration["parameters"] = {"gain": "2"}  # as an algorithm of one's own may have
     assert [side.biased for side in tell_story(changed)] == [False, False]
 
 

@@ -11,9 +11,15 @@ import cmdpax
 from cmdpax.reporting import tables
 from cmdpax.reporting.content import content
 from report_cases import SCHEDULE, invent, random_cmdps
-from sweep_cases import specification
+from sweep_cases import OWN, OWN_GRID, specification
 
 BANDIT = [{"environment": "bandit"}]
+PAPER = [
+    ["step_size", "η"],
+    ["regularization", "τ"],
+    ["max_multiplier", "λ_max"],
+    ["margin", "margin"],
+]
 MANY = specification(
     cmdps=random_cmdps(seed=[1, 2]),
     seeds=3,
@@ -54,7 +60,7 @@ def test_names(many: cmdpax.Results) -> None:
                 key=lambda text: next(
                     entry["id"]
                     for entry in sweep["configurations"]
-                    if entry["optimism"] == text and entry["margin"] == margin
+                    if entry["optimism"] == text and entry["parameters"]["margin"] == margin
                 ),
             )
         ),
@@ -64,10 +70,34 @@ def test_names(many: cmdpax.Results) -> None:
         (2, f"η = 0.3, τ = {SCHEDULE}"),
     ]
     first = sweep["configurations"][0]
-    assert first["step_size"] == "0.1"
-    assert first["max_multiplier"] == 6.5
+    chosen = {"step_size": "0.1", "regularization": "0", "max_multiplier": "6.5", "margin": "0"}
+    assert first["parameters"] == chosen
+    assert sweep["parameters"] == PAPER
     assert first["optimism"] == "scale 0.08"
     assert {entry["id"] for entry in sweep["configurations"]} == set(many.final["configuration"])
+
+
+def test_parameters_of_ones_own(tmp_path: Path) -> None:
+    """They are named as they are called; what an algorithm does not have is not said of it."""
+    both = [OWN_GRID, {"name": "vanilla-dual"}, {"name": OWN, "gain": 0.2, "optimism": "live"}]
+    sweep = sweep_of(invent(specification(cmdps=BANDIT, algorithms=both), tmp_path).path)
+    assert sweep["algorithms"] == ["vanilla-dual", OWN]  # baselines first
+    paper, own = PAPER, [["gain", "gain"], ["mode", "mode"]]
+    assert sweep["parameters"] == [*paper, *own]
+    first, *others = sweep["configurations"]
+    assert first["label"] == "η = 0.1"
+    assert list(first["parameters"]) == [name for name, _ in paper]
+    for entry in others:
+        gain, mode = entry["parameters"]["gain"], entry["parameters"]["mode"]
+        assert set(entry["parameters"]) == {"gain", "mode"}
+        assert entry["label"] == f"gain = {gain}, mode = {mode}, {entry['optimism']}"
+    chosen = [tuple(entry["parameters"].values()) for entry in others]
+    assert sorted(set(chosen)) == [
+        *(("0.2", "dual"), ("0.2", "primal-dual")),
+        *(("0.4", "dual"), ("0.4", "primal-dual")),
+    ]
+    assert len(chosen) == 5
+    assert sweep["manifest"]["specification"]["algorithms"][0]["gain"] == [0.2, 0.4]
 
 
 def test_no_two_labels_are_alike(tmp_path: Path) -> None:

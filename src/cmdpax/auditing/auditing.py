@@ -14,13 +14,13 @@ from cmdpax.auditing.last_iterate import last_iterate_rows
 from cmdpax.auditing.online import online_rows
 from cmdpax.auditing.problem import Problem, Scheme, library_scheme, make_problem
 from cmdpax.auditing.statement import Row, Statement, judge
-from cmdpax.batch import cast
 from cmdpax.checks import require_count, require_share
 from cmdpax.errors import ParameterError, nearest_name
 from cmdpax.learners.base import Factory
-from cmdpax.learners.parameters import choose_hyperparameters
+from cmdpax.learners.hyperparameters import choose_hyperparameters
 from cmdpax.model import CMDP
 from cmdpax.optimism import Optimism
+from cmdpax.precision import cast
 from cmdpax.validation import validate
 
 STATEMENTS: tuple[Statement, ...] = (*duality.STEPS, *convergence.STEPS)

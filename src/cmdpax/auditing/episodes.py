@@ -13,8 +13,8 @@ from cmdpax.evaluation import occupancy, signal_array
 from cmdpax.iteration import evaluate_with_entropy
 from cmdpax.learners.base import Factory, learner_key
 from cmdpax.learners.contract import make_checked
-from cmdpax.learners.parameters import Hyperparameters
-from cmdpax.learners.primal_dual import evaluate
+from cmdpax.learners.hyperparameters import Hyperparameters
+from cmdpax.learners.truncated_evaluation import evaluate
 from cmdpax.potential import potential
 from cmdpax.schedules import Schedule
 from cmdpax.simulation import play

@@ -22,11 +22,11 @@ from cmdpax.auditing.statement import (
     nothing_yet,
     worse,
 )
-from cmdpax.batch import cast
 from cmdpax.learners.base import Factory, learner_key
 from cmdpax.learners.contract import make_checked
 from cmdpax.learners.primal_dual import primal_dual
 from cmdpax.optimism import Bonuses, Optimism
+from cmdpax.precision import cast
 from cmdpax.regret import growth_exponent
 from cmdpax.simulation import knowledge_of
 

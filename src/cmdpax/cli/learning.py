@@ -46,7 +46,10 @@ def algorithms(as_json: AsJson = False) -> None:
             (one.name, one.symbol, one.kind, one.in_words(one.default), one.range, one.help)
             for one in algorithm.parameters
         ]
-        results.print(table("", ("parameter", "", "kind", "default", "range", "meaning"), rows))
+        listing = table("", ("parameter", "", "kind", "default", "range", "meaning"), rows)
+        for column in listing.columns:
+            column.justify = "left"
+        results.print(listing)
 
 
 def _described(algorithm: Algorithm) -> dict[str, Any]:

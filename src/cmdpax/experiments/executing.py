@@ -8,15 +8,16 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from cmdpax.batch import Collected, Task
 from cmdpax.engine import run_batch
 from cmdpax.errors import CmdpaxError
-from cmdpax.experiments.measures import accounts_of, curve_rows, final_rows
+from cmdpax.experiments.measures import curve_rows, final_rows
 from cmdpax.experiments.runs import Batch, Model, episodes_in_memory, make_batches
 from cmdpax.experiments.specification import Specification
+from cmdpax.group import Collected
+from cmdpax.history import Account
 from cmdpax.learners.contract import FLAWS, flawed_runs
 from cmdpax.manifest import device, versions
-from cmdpax.simulation import Design, Entries
+from cmdpax.simulation import Task, make_task
 
 
 class Finished(NamedTuple):
@@ -145,30 +146,22 @@ def run_one(
     work: Work, batch: Batch, report: Callable[[int, int], None] = lambda done, total: None
 ) -> Ran:
     """Run a batch at once. Pure, so that it may run anywhere."""
-    wanted, models, optima = work.wanted, work.models, work.optima
-    fingerprints = [run.fingerprint for run in batch.runs]
-    stacked = len(set(fingerprints)) > 1
-    chosen = fingerprints if stacked else fingerprints[:1]
-    first = batch.runs[0].configuration
-    design = Design(
-        algorithm=first.algorithm,
-        choices=first.algorithm.choices(first.parameters),
-        rewards_known=first.optimism.rewards == "known",
-        bernoulli=wanted.observations == "bernoulli",
-        stacked=stacked,
-        stationary=wanted.stationary,
-    )
-    task = Task(
-        design,
-        [models[fingerprint].cmdp for fingerprint in chosen],
-        [optima[fingerprint] for fingerprint in chosen],
-        episodes_in_memory(wanted),
-        wanted.num_episodes,
-        wanted.unsafe_at,
-    )
-    with jax.enable_x64(wanted.precision == "double"):
+    task = _task(work, batch)
+    with jax.enable_x64(work.wanted.settings.precision == "double"):
         collected = run_batch(task, [run.configuration for run in batch.runs], None, report)
-    return _ran(batch, _tables(work, batch, collected), collected.flaws)
+    return _ran(batch, _tables(work, batch, task, collected), collected.flaws)
+
+
+def _task(work: Work, batch: Batch) -> Task:
+    fingerprints = [run.fingerprint for run in batch.runs]
+    chosen = fingerprints if len(set(fingerprints)) > 1 else fingerprints[:1]
+    return make_task(
+        work.wanted.settings,
+        [run.configuration for run in batch.runs],
+        [work.models[fingerprint].cmdp for fingerprint in chosen],
+        [work.optima[fingerprint] for fingerprint in chosen],
+        episodes_in_memory(work.wanted),
+    )
 
 
 def _ran(batch: Batch, tables: dict[str, Any], flaws: np.ndarray) -> Ran:
@@ -193,37 +186,20 @@ def _ran(batch: Batch, tables: dict[str, Any], flaws: np.ndarray) -> Ran:
     return Ran(Batch(batch.algorithm, done), kept, failed)
 
 
-def _tables(work: Work, batch: Batch, collected: Collected) -> dict[str, Any]:
-    wanted, models, optima = work.wanted, work.models, work.optima
-    fingerprints = [run.fingerprint for run in batch.runs]
-    accounts = accounts_of(
-        collected,
-        episodes_in_memory(wanted),
-        np.array([optima[fingerprint] for fingerprint in fingerprints]),
-        np.array([models[fingerprint].cmdp.thresholds for fingerprint in fingerprints]),
-    )
-    names = [models[fingerprint].name for fingerprint in fingerprints]
+def _tables(work: Work, batch: Batch, task: Task, collected: Collected) -> dict[str, Any]:
+    found = collected.accounts(task)
+    multipliers = found.pop("multipliers")
+    accounts = Account(**found)
+    names = [work.models[run.fingerprint].name for run in batch.runs]
     return {
-        "final": final_rows(batch.runs, names, accounts, collected, wanted.unsafe_at),
-        "curves": curve_rows(batch.runs, accounts, wanted.recorded()),
+        "final": final_rows(batch.runs, names, accounts, collected.capped),
+        "curves": curve_rows(batch.runs, accounts, multipliers, work.wanted.settings.recorded),
     }
 
 
 def table_schemas(work: Work, batch: Batch) -> dict[str, Any]:
     """The columns that the tables of a batch have, without running it."""
     one = Batch(batch.algorithm, batch.runs[:1])
-    model = work.models[one.runs[0].fingerprint].cmdp
-    num_episodes, count = len(episodes_in_memory(work.wanted)), model.num_constraints
-    signals: Any = np.zeros((1, num_episodes, 1 + count))
-    nothing = Collected(
-        Entries(signals, signals, signals),
-        np.zeros((1, num_episodes, count)),
-        None,
-        None,
-        np.zeros((1, len(work.wanted.unsafe_at))),
-        np.zeros((1, count)),
-        np.zeros(0),
-        np.zeros((1, len(FLAWS)), int),
-    )
-    tables = _tables(work, one, nothing)
+    task = _task(work, one)
+    tables = _tables(work, one, task, Collected.nothing(task))
     return {name: table.schema for name, table in tables.items()}

@@ -1,13 +1,13 @@
 """One run in numbers: a row of `final`, and its rows of `curves`."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cmdpax.batch import Collected
 from cmdpax.experiments.runs import Run
-from cmdpax.regret import Regret, growth_exponent
+from cmdpax.history import Account
+from cmdpax.regret import growth_exponent
 
 if TYPE_CHECKING:
     import polars
@@ -23,45 +23,16 @@ MAY_BE_NAN = (
 """Measures in `final` that a sound run may lack; every other number in it is finite."""
 
 
-class Accounts(NamedTuple):
-    """The accounts of R runs at T episodes, as NumPy arrays."""
-
-    episodes: np.ndarray  # [T]
-    value: np.ndarray  # [R, T]
-    constraint_values: np.ndarray  # [R, T, I]
-    multipliers: np.ndarray  # [R, T, I]
-    suboptimality: np.ndarray  # [R, T]
-    violation: np.ndarray  # the largest, [R, T]
-    strong: Regret
-    weak: Regret
-
-
-def accounts_of(
-    collected: Collected, episodes: np.ndarray, optima: np.ndarray, thresholds: np.ndarray
-) -> Accounts:
-    """With optima `[R]` and thresholds `[R, I]`."""
-    values, strong, weak = (np.asarray(array, dtype=np.float64) for array in collected.entries)
-    violation = thresholds[:, None] - values[..., 1:]
-    return Accounts(
-        episodes,
-        values[..., 0],
-        values[..., 1:],
-        np.asarray(collected.multipliers, dtype=np.float64),
-        optima[:, None] - values[..., 0],
-        violation.max(axis=-1) if violation.shape[-1] else np.zeros(values.shape[:2]),
-        Regret.of(strong[..., 0], strong[..., 1:]),
-        Regret.of(weak[..., 0], weak[..., 1:]),
-    )
-
-
 def final_rows(
     runs: Sequence[Run],
     names: Sequence[str],
-    accounts: Accounts,
-    collected: Collected,
-    unsafe_at: Sequence[float],
+    accounts: Account,
+    capped: np.ndarray,
 ) -> "polars.DataFrame":
-    """A row per run: what it was, and its measures after the last episode."""
+    """A row per run: what it was, and its measures after the last episode.
+
+    `capped` counts the episodes in which each multiplier was at its cap, `[R, I]`.
+    """
     import polars
 
     num_episodes = int(accounts.episodes[-1])
@@ -73,19 +44,19 @@ def final_rows(
         "configuration": [run.configuration_name for run in runs],
         **chosen_columns(runs),
         "num_episodes": np.full(len(runs), num_episodes),
-        "strong_objective": accounts.strong.objective[:, -1],
-        "strong_constraints": accounts.strong.maximum[:, -1],
-        "weak_objective": accounts.weak.objective[:, -1],
-        "weak_constraints": accounts.weak.maximum[:, -1],
-        "growth_objective": growth_exponent(accounts.strong.objective, accounts.episodes),
-        "growth_constraints": growth_exponent(accounts.strong.maximum, accounts.episodes),
+        "strong_objective": accounts.strong_regret.objective[:, -1],
+        "strong_constraints": accounts.strong_regret.maximum[:, -1],
+        "weak_objective": accounts.weak_regret.objective[:, -1],
+        "weak_constraints": accounts.weak_regret.maximum[:, -1],
+        "growth_objective": growth_exponent(accounts.strong_regret.objective, accounts.episodes),
+        "growth_constraints": growth_exponent(accounts.strong_regret.maximum, accounts.episodes),
         "last_suboptimality": accounts.suboptimality[:, -1],
-        "last_violation": accounts.violation[:, -1],
+        "last_violation": accounts.worst_violation[:, -1],
         **oscillation(accounts),
-        "capped": collected.capped.max(axis=-1, initial=0) / num_episodes,
+        "capped": capped.max(axis=-1, initial=0) / num_episodes,
     }
-    for index, level in enumerate(unsafe_at):
-        columns[f"unsafe_at_{level:g}"] = collected.unsafe[:, index] / num_episodes
+    for index, level in enumerate(accounts.unsafe_at):
+        columns[f"unsafe_at_{level:g}"] = accounts.unsafe[:, index]
     return polars.DataFrame(columns)
 
 
@@ -110,14 +81,15 @@ def _nullable(name: str, values: list[Any]) -> Any:
     return polars.Series(values, dtype=kinds[name]) if name in kinds else values
 
 
-def oscillation(accounts: Accounts) -> dict[str, np.ndarray]:
+def oscillation(accounts: Account) -> dict[str, np.ndarray]:
     """Of the second half of a run: standard deviations, and sign changes per 1,000 episodes.
 
     NaN where not every episode of that half was kept.
     """
     last = int(accounts.episodes[-1])
     half = accounts.episodes > last // 2
-    violation, suboptimality = accounts.violation[:, half], accounts.suboptimality[:, half]
+    violation = accounts.worst_violation[:, half]
+    suboptimality = accounts.suboptimality[:, half]
     count = violation.shape[1]
     if count != last - last // 2 or count < 2:
         nothing = np.full(len(violation), np.nan)
@@ -131,7 +103,9 @@ def oscillation(accounts: Accounts) -> dict[str, np.ndarray]:
     }
 
 
-def curve_rows(runs: Sequence[Run], accounts: Accounts, recorded: np.ndarray) -> "polars.DataFrame":
+def curve_rows(
+    runs: Sequence[Run], accounts: Account, multipliers: np.ndarray, recorded: np.ndarray
+) -> "polars.DataFrame":
     """A row per run and recorded episode."""
     import polars
 
@@ -151,14 +125,14 @@ def curve_rows(runs: Sequence[Run], accounts: Accounts, recorded: np.ndarray) ->
             "episode": np.tile(recorded, len(runs)),
             "value": flat(accounts.value),
             "suboptimality": flat(accounts.suboptimality),
-            "violation": flat(accounts.violation),
-            "strong_objective": flat(accounts.strong.objective),
-            "strong_constraints": flat(accounts.strong.maximum),
-            "weak_objective": flat(accounts.weak.objective),
-            "weak_constraints": flat(accounts.weak.maximum),
+            "violation": flat(accounts.worst_violation),
+            "strong_objective": flat(accounts.strong_regret.objective),
+            "strong_constraints": flat(accounts.strong_regret.maximum),
+            "weak_objective": flat(accounts.weak_regret.objective),
+            "weak_constraints": flat(accounts.weak_regret.maximum),
             "constraint_values": lists(accounts.constraint_values),
-            "multipliers": lists(accounts.multipliers),
-            "strong_by_constraint": lists(accounts.strong.constraints),
-            "weak_by_constraint": lists(accounts.weak.constraints),
+            "multipliers": lists(multipliers),
+            "strong_by_constraint": lists(accounts.strong_regret.constraints),
+            "weak_by_constraint": lists(accounts.weak_regret.constraints),
         }
     )

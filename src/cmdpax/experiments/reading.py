@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from cmdpax.errors import FileError, ParameterError, nearest_name
 from cmdpax.experiments.folder import Folder
-from cmdpax.experiments.records import all_settings
-from cmdpax.experiments.specification import SHARED
 from cmdpax.experiments.tables import SUMS, parameter_columns, read_final, scan_curves
 from cmdpax.files import load
 from cmdpax.history import History
@@ -19,7 +17,7 @@ from cmdpax.learners import Hyperparameters, Named
 from cmdpax.learning import repeat
 from cmdpax.manifest import algorithm_of_runs
 from cmdpax.model import CMDP
-from cmdpax.options import Options
+from cmdpax.settings import RunSettings
 
 if TYPE_CHECKING:
     import polars
@@ -165,8 +163,7 @@ class Results:
     def _manifest_of(self, row: dict[str, Any], given: Named | None) -> dict[str, Any]:
         """A run's row as a manifest of `learn`, which keeps other episodes than the sweep."""
         parameters = algorithm_of_runs(row["algorithm"], given).parameters
-        settings = all_settings(self.manifest["specification"])
-        options = {field.name: field.default for field in dataclasses.fields(Options)}
+        settings = RunSettings.from_dict(self.manifest["specification"])
         optimism = {
             name.removeprefix("optimism_"): value
             for name, value in row.items()
@@ -175,13 +172,16 @@ class Results:
         return {
             "cmdp": row["cmdp"],
             "algorithm": row["algorithm"],
-            **options,
-            **{name: settings[name] for name in SHARED if name != "record"},
+            **dataclasses.replace(settings, record=None).to_dict(),
             "runs": [
                 {
                     "seed": row["seed"],
                     "optimism": optimism,
-                    **{one.name: one.from_row(row) for one in parameters},
+                    **{
+                        one.name: one.from_row(row)
+                        for one in parameters
+                        if row.get(one.name) is not None
+                    },
                 }
             ],
         }

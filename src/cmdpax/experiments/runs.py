@@ -1,5 +1,6 @@
 """From a specification to single runs, each with an identity, and to batches of them."""
 
+import dataclasses
 import hashlib
 import itertools
 import json
@@ -12,8 +13,6 @@ import jax
 import numpy as np
 
 from cmdpax import environments
-from cmdpax.arguments import RUN_BYTES, as_seeds, episodes_to_record
-from cmdpax.batch import Configuration, model_bytes
 from cmdpax.errors import CmdpaxError, ParameterError
 from cmdpax.experiments.specification import Grids, Specification, to_optimism
 from cmdpax.files import load
@@ -22,6 +21,8 @@ from cmdpax.limits import require_room
 from cmdpax.model import CMDP
 from cmdpax.optimism import Optimism
 from cmdpax.rescaling import require_unit_rewards
+from cmdpax.settings import RUN_BYTES, Configuration, RunSettings, as_seeds
+from cmdpax.simulation import model_bytes
 
 _BATCH_BYTES = 2**30
 _BATCH_RUNS = 64
@@ -102,7 +103,7 @@ def _models(
 def make_runs(specification: Specification, models: Collection[str]) -> list[Run]:
     """All runs: algorithms × configurations × CMDPs × seeds, each once."""
     found: dict[str, Run] = {}
-    seeds = as_seeds(specification.seeds)
+    seeds, settings = as_seeds(specification.seeds), specification.settings
     for index, grids in enumerate(specification.algorithms):
         try:
             _require_few("runs", _num_configurations(grids), len(models), len(seeds))
@@ -113,7 +114,7 @@ def make_runs(specification: Specification, models: Collection[str]) -> list[Run
         for fingerprint in models:
             for (picked, optimism), seed in itertools.product(chosen, seeds):
                 configuration = Configuration(seed, algorithm, picked, optimism)
-                run = _run(specification, fingerprint, grids.name, configuration)
+                run = _run(settings, fingerprint, grids.name, configuration)
                 found.setdefault(run.identity, run)
     return list(found.values())
 
@@ -136,7 +137,7 @@ def _configurations(
 
 
 def _run(
-    specification: Specification, fingerprint: str, algorithm: str, configuration: Configuration
+    settings: RunSettings, fingerprint: str, algorithm: str, configuration: Configuration
 ) -> Run:
     described = configuration.describe()
     seed = described.pop("seed")
@@ -145,11 +146,11 @@ def _run(
         **shared,
         "cmdp": fingerprint,
         "seed": seed,
-        "num_episodes": specification.num_episodes,
-        "observations": specification.observations,
-        "precision": specification.precision,
+        "num_episodes": settings.num_episodes,
+        "observations": settings.observations,
+        "precision": settings.precision,
     }
-    if specification.stationary:  # said only where it is: older folders keep their names
+    if settings.stationary:  # said only where it is: older folders keep their names
         everything["stationary"] = True
     return Run(_digest(everything, 16), fingerprint, algorithm, configuration, _digest(shared, 8))
 
@@ -249,5 +250,6 @@ def _most_runs(cmdp: CMDP, specification: Specification, num_accelerators: int) 
 
 def episodes_in_memory(specification: Specification) -> np.ndarray:
     """The episodes that accounts are kept of while a batch runs: the measures need most of them."""
-    every = episodes_to_record(specification.num_episodes, None)
-    return np.union1d(every, specification.recorded())
+    settings = specification.settings
+    every = dataclasses.replace(settings, record=None).recorded
+    return np.union1d(every, settings.recorded)

@@ -13,12 +13,13 @@ step_size = [0.05, 0.1, "0.3*k^-0.2"]     # numbers or schedules
 regularization = [0.01, 0.02]
 """
 
+import dataclasses
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 from pydantic import (
@@ -26,28 +27,24 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    FiniteFloat,
-    StrictBool,
     ValidationError,
     ValidationInfo,
     model_validator,
 )
 
-from cmdpax.arguments import as_levels, as_optimism, as_seeds, episodes_to_record
 from cmdpax.checks import require_count, require_number
 from cmdpax.environments import describe
 from cmdpax.errors import CmdpaxError, FileError, ParameterError, in_line, nearest_name, shown
 from cmdpax.learners import Algorithm, address_of, as_algorithm, registered, require_name
 from cmdpax.limits import require_room
-from cmdpax.optimism import Optimism
-from cmdpax.options import UNSAFE_AT, Options
+from cmdpax.optimism import Optimism, as_optimism
 from cmdpax.schedules import Schedule
+from cmdpax.settings import RunSettings, as_seeds
 from cmdpax.storage.texts import read_toml
 
 DEFAULT_RECORDED = 1000
 _DEEPEST = 20
 _LARGEST = 2**63
-_EPISODE_BYTES = 256  # of a recorded episode, while a run is made
 _VALUE_BYTES = 64
 _IMPORTING = {"importing": True}
 
@@ -158,11 +155,14 @@ class Grids(_Table):
     @model_validator(mode="before")
     @classmethod
     def _address(cls, content: Any) -> Any:
-        """A factory is known by where it can be imported from."""
-        name = content.get("name") if isinstance(content, dict) else None
+        """A factory is known by where it can be imported from; a null says nothing."""
+        if not isinstance(content, dict):
+            return content
+        given = {key: value for key, value in content.items() if value is not None}
+        name = given.get("name")
         if callable(name) or isinstance(name, Algorithm):
-            return content | {"name": address_of(name)}
-        return content
+            return given | {"name": address_of(name)}
+        return given
 
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> "Grids":
@@ -193,54 +193,67 @@ class Grids(_Table):
 
 
 class Specification(_Table):
-    """All runs of a sweep: CMDPs × algorithms × hyperparameters × seeds.
+    """All runs of a sweep: CMDPs × algorithms × parameters × seeds.
+
+    The keys besides these are settings of the runs (`RunSettings`): `num_episodes`,
+    `observations`, `precision`, `record` (1,000 episodes, evenly spaced, by default), `unsafe_at`
+    and `stationary`.
 
     Attributes:
-        num_episodes: K of every run.
-        seeds: how many runs (seeds 0, 1, …), or their seeds.
         cmdps: environments with parameters, or files.
-        algorithms: names with grids of hyperparameters.
+        algorithms: names with grids of parameters.
+        seeds: how many runs (seeds 0, 1, …), or their seeds.
         optimism: the profile, where an algorithm does not give its own.
-        observations: "mean" or "bernoulli".
-        precision: "double" or "single".
-        record: episodes in the curves: how many (evenly spaced), a list, or "all".
-        unsafe_at: levels ε for the shares of unsafe episodes.
-        stationary: learners share their counts over the steps, as in `learn`.
     """
 
-    num_episodes: Annotated[int, BeforeValidator(lambda k: require_count("num_episodes", k))]
+    model_config = ConfigDict(extra="allow", frozen=True)
+
     cmdps: tuple[Models, ...] = Field(min_length=1)
     algorithms: tuple[Grids, ...] = Field(min_length=1)
     seeds: Any = 1
     optimism: Any = "empirical"
-    observations: Literal["mean", "bernoulli"] = "mean"
-    precision: Literal["double", "single"] = "double"
-    record: Any = DEFAULT_RECORDED
-    unsafe_at: tuple[FiniteFloat, ...] = UNSAFE_AT
-    stationary: StrictBool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _complete(cls, content: Any) -> Any:
+        """Settings that are not given have their defaults; unknown keys are refused."""
+        if not isinstance(content, dict):
+            return content
+        known = (*cls.model_fields, *SHARED)
+        for name in content:
+            if name not in known:
+                raise ParameterError(f"unknown key {name}; {nearest_name(name, known)}.")
+        if "num_episodes" not in content:
+            raise ParameterError("num_episodes is missing.")
+        return DEFAULT_SETTINGS | content
 
     @model_validator(mode="after")
     def _check(self) -> "Specification":
         as_seeds(self.seeds)
-        as_levels(self.unsafe_at)
-        to_optimism(self.optimism, self.num_episodes)
-        self.recorded()
+        to_optimism(self.optimism, self.settings.num_episodes)
         return self
 
-    def recorded(self) -> np.ndarray:
-        """The episodes of the curves, `[T]`; the last is K."""
-        last = self.num_episodes
-        if isinstance(self.record, list | tuple):
-            return episodes_to_record(last, self.record)
-        count = last if self.record == "all" else min(require_count("record", self.record), last)
-        require_room(f"record is {self.record}: {count:,} episodes", count * _EPISODE_BYTES)
-        if self.record == "all":
-            return np.arange(1, last + 1)
-        return np.unique(np.linspace(last / count, last, count).round().astype(np.int64))
+    @property
+    def settings(self) -> RunSettings:
+        """What all runs share."""
+        return RunSettings.from_dict(self.model_extra or {})
+
+    @property
+    def num_episodes(self) -> int:
+        """K of every run."""
+        return self.settings.num_episodes
 
 
-SHARED = tuple(name for name in Options.__dataclass_fields__ if name in Specification.model_fields)
+_LEFT_TO_LEARN = ("potential", "log")
+SHARED = tuple(
+    field.name for field in dataclasses.fields(RunSettings) if field.name not in _LEFT_TO_LEARN
+)
 """The settings that all runs of a folder share: those of `learn` that a specification has."""
+DEFAULT_SETTINGS = {
+    name: value
+    for name, value in RunSettings(num_episodes=1, record=DEFAULT_RECORDED).to_dict().items()
+    if name in SHARED and name != "num_episodes"
+}
 
 
 def to_optimism(value: Any, num_episodes: int) -> Optimism:
@@ -289,14 +302,16 @@ def read_specification(
     if isinstance(given, dict):
         return _validated("the specification", given, importing)
     path = Path(given)
-    with modules_beside(path):
+    with _modules_beside(path):
         specification = _validated(str(path), read_toml(path), importing)
+    for entry in specification.algorithms if importing else ():
+        _require_beside(path, entry.name)
     models = tuple(_beside(path, entry) for entry in specification.cmdps)
     return specification.model_copy(update={"cmdps": models})
 
 
 @contextmanager
-def modules_beside(path: Path) -> Iterator[None]:
+def _modules_beside(path: Path) -> Iterator[None]:
     """Let algorithms of the user's own be found in the folder of a TOML file."""
     folder = str(path.parent.resolve())
     sys.path.insert(0, folder)
@@ -304,6 +319,23 @@ def modules_beside(path: Path) -> Iterator[None]:
         yield
     finally:
         sys.path.remove(folder)
+
+
+def _require_beside(path: Path, name: str) -> None:
+    """Refuse a module of another folder in the place of the one beside the file.
+
+    Python imports a module once: of two with the same name, the first would silently be both.
+    """
+    module, _, factory = name.partition(":")
+    beside = path.parent.resolve() / f"{module.split('.')[0]}.py"
+    if not factory or not beside.is_file():
+        return
+    found = getattr(sys.modules[module.split(".")[0]], "__file__", None)
+    if found is not None and Path(found).resolve() != beside:
+        raise ParameterError(
+            f"{path}: {name} would be the {module} of {Path(found).parent}, which is imported "
+            f"already, not {beside}; rename one of them, or begin a new process."
+        )
 
 
 def _beside(path: Path, entry: Models) -> Models:
@@ -331,9 +363,7 @@ def _sentence(error: ValidationError) -> str:
     location = first["loc"]
     place = _place(location)
     if first["type"] == "extra_forbidden":
-        tables: dict[Any, type[_Table]] = {"cmdps": Models, "algorithms": Grids}
-        known = tables.get(location[0], Specification) if len(location) > 1 else Specification
-        hint = nearest_name(str(location[-1]), known.model_fields)
+        hint = nearest_name(str(location[-1]), Models.model_fields)
         table = _place(location[:-1])
         key = f"{table}.{location[-1]}" if table else str(location[-1])
         return f"unknown key {key}; {hint}."

@@ -151,7 +151,7 @@ def _runs(count: int) -> str:
 def _require_stationary(
     wanted: Specification, models: dict[str, Model], runs: Sequence[Run]
 ) -> None:
-    if not wanted.stationary:
+    if not wanted.settings.stationary:
         return
     known = all(run.configuration.optimism.rewards == "known" for run in runs)
     for model in models.values():
@@ -292,7 +292,7 @@ class _Telling:
         self._tell(episodes * len(batch.runs), batch.algorithm)
 
     def status(self, status: Status) -> None:
-        """Of a cluster: what is done since the last one is told with it."""
+        """Report what a cluster says, together with the batches that were finished since."""
         self._status, told = status, self._told
         self._told = self._ready
         self._tell(0, "done" if self._ready > told else "running")

@@ -71,10 +71,10 @@ def read_final(paths: Sequence[Path]) -> "polars.DataFrame":
 
 
 def parameter_columns(columns: Sequence[str]) -> list[str]:
-    """The columns of `final` that hold parameters: those between the seed and the optimism."""
+    """The columns of `final`, or of `best`, that hold parameters: those before the optimism."""
     names = list(columns)
     last = next((i for i, name in enumerate(names) if name.startswith("optimism_")), len(names))
-    return names[names.index("seed") + 1 : last]
+    return names[names.index("seed" if "seed" in names else "configuration") + 1 : last]
 
 
 def parameters_of_row(row: Mapping[str, Any]) -> dict[str, str]:
@@ -84,9 +84,9 @@ def parameters_of_row(row: Mapping[str, Any]) -> dict[str, str]:
         of_schedule = name.removesuffix("_exponent").removesuffix("_offset")
         if row[name] is None or (of_schedule != name and of_schedule in found):
             continue
-        value = row[name]
-        if f"{name}_exponent" in row and f"{name}_offset" in row:
-            value = Schedule(value, row[f"{name}_exponent"], row[f"{name}_offset"])
+        value, exponent, offset = (row.get(name + part) for part in ("", "_exponent", "_offset"))
+        if exponent is not None and offset is not None:
+            value = Schedule(float(row[name]), exponent, offset)  # words of others make it one
         found[name] = f"{value:g}" if isinstance(value, float) else str(value)
     return found
 

@@ -14,9 +14,9 @@ from cmdpax.errors import CmdpaxWarning, FileError, ParameterError, shown
 from cmdpax.gymnasium.encoders import Encoder
 from cmdpax.gymnasium.signals import Signals, Step, require_nothing_allowed, signals_of
 from cmdpax.gymnasium.spaces import Translation, translation_of
-from cmdpax.history import Log
 from cmdpax.live import Agent, AgentAccount, EpisodeRecord
 from cmdpax.live.saving import read
+from cmdpax.log import Log
 
 Callback = Callable[[Agent, EpisodeRecord], Any]
 """Called after every episode; returning True ends the interaction."""

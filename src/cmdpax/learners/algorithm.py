@@ -3,27 +3,29 @@
 import dataclasses
 import importlib
 import inspect
-import sys
+import itertools
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 from cmdpax.errors import ParameterError, in_line, nearest_name, shown
 from cmdpax.learners.base import Factory
-from cmdpax.learners.parameters import (
-    Hyperparameters,
-    Parameter,
-    choose,
-    parameters_of,
-    require_damped,
-)
+from cmdpax.learners.hyperparameters import Hyperparameters, require_damped
+from cmdpax.learners.parameters import Parameter, choose, parameters_of
 
 _MODEL = "cmdp horizon initial num_actions num_states rewards constraint_rewards thresholds"
 _LIVE = "successors reward_range constraint_ranges senses names seed"
 _RUN = "algorithm num_episodes seeds optimism observations record unsafe_at potential log precision"
 _CALL = "stationary progress checkpoint name run configuration cmdp_name cmdps"
-RESERVED = frozenset(" ".join((_MODEL, _LIVE, _RUN, _CALL)).split())
-"""Names that mean something else where parameters are given."""
+_TABLE = (
+    "runs score strong weak strong_objective strong_constraints weak_objective weak_constraints "
+    "growth_objective growth_constraints last_suboptimality last_violation violation_std "
+    "suboptimality_std sign_changes capped"
+)
+RESERVED = frozenset(" ".join((_MODEL, _LIVE, _RUN, _CALL, _TABLE)).split())
+"""Names that mean something else where parameters are given, or in the table of a sweep."""
+_RESERVED_PREFIXES = ("optimism_", "unsafe_at_")
+_PARTS_OF_SCHEDULES = ("_exponent", "_offset")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,10 +58,17 @@ class Algorithm:
         record = _record_of(self.factory) if self.record is None else self.record
         parameters = self.parameters or parameters_of(record)
         for parameter in parameters:
-            if parameter.name in RESERVED or parameter.name.startswith("optimism_"):
+            if parameter.name in RESERVED or parameter.name.startswith(_RESERVED_PREFIXES):
                 raise ParameterError(
                     f"{self.name} has a parameter {parameter.name!r}, which means something else "
                     "where parameters are given; give it another name."
+                )
+        names = [parameter.name for parameter in parameters]
+        for name, part in itertools.product(names, _PARTS_OF_SCHEDULES):
+            if name + part in names:
+                raise ParameterError(
+                    f"{self.name} has the parameters {name!r} and {name + part!r}, which would be "
+                    "one schedule in a table; give one of them another name."
                 )
         object.__setattr__(self, "record", record)
         object.__setattr__(self, "parameters", parameters)
@@ -99,6 +108,9 @@ class Algorithm:
 
     def restore(self, described: Mapping[str, Any], num_episodes: int) -> Any:
         """The record that `describe` wrote down, checked anew."""
+        for name in self.names:
+            if name not in described:
+                raise ParameterError(f"{self.name} has the parameter {name!r}, which is missing.")
         given = {
             one.name: one.restore(described[one.name], num_episodes) for one in self.parameters
         }
@@ -148,15 +160,14 @@ def wrap(own: Any, name: str) -> Algorithm:
     Raises:
         ParameterError: it is neither.
     """
-    if isinstance(own, Algorithm):
-        return own
+    known = own if isinstance(own, Algorithm) else None
     try:
-        inspect.signature(own).bind("knowledge", "parameters")
+        inspect.signature(own if known is None else known.factory).bind("knowledge", "parameters")
     except (TypeError, ValueError):
         raise ParameterError(
             f"algorithm {shown(name)} is not a factory: it must take knowledge and parameters."
         ) from None
-    return Algorithm(name, own)
+    return Algorithm(name, own) if known is None else known
 
 
 def require_address(address: str) -> None:
@@ -189,16 +200,3 @@ def name_of(own: Any) -> str:
     """What a factory of the user's own is called."""
     function = getattr(own, "func", own)  # of a partial
     return str(getattr(function, "__qualname__", type(function).__qualname__))
-
-
-def address_of(algorithm: Named) -> str:
-    """The name, or where an algorithm of the user's own can be imported from."""
-    if isinstance(algorithm, str):
-        return algorithm
-    if not isinstance(algorithm, Algorithm):
-        return f"{algorithm.__module__}:{name_of(algorithm)}"
-    module = getattr(algorithm.factory, "__module__", "")
-    for name, found in vars(sys.modules.get(module, object)).items():
-        if found is algorithm:
-            return f"{module}:{name}"
-    return algorithm.name

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Integer, Key
 
 from cmdpax.estimation import Knowledge, Statistics, Trajectory
@@ -44,7 +45,7 @@ class Learner(NamedTuple):
 
     init: Callable[[Key[Array, ""]], Any]
     update: Callable[[Any, Trajectory, Key[Array, ""]], Any]
-    show: Callable[[Any], Shown]
+    show: Callable[[Any], Shown] = None  # type: ignore[assignment]  # refused with a sentence
 
 
 Factory: TypeAlias = Callable[[Knowledge, Any], Learner]
@@ -55,3 +56,60 @@ def learner_key(run_key: Key[Array, ""], episode: int | Integer[Array, ""]) -> K
     """The key of a learner's own randomness after episode k < 2³¹; for `init`, k = 0."""
     index = jnp.asarray(episode).astype(jnp.uint32) + jnp.uint32(_LEARNER_KEYS)
     return jax.random.fold_in(run_key, index)
+
+
+# ------------------------------------------------------------------------------ leaving the program
+
+
+def on_host(function: Callable[..., Any], shapes: Any, *arrays: Any) -> Any:
+    """Call a function of NumPy arrays from within a learner, once for every run of a batch.
+
+    `jax.pure_callback` hands arrays over in a thread that does not know about double precision,
+    and rounds them to single precision there. Here 64-bit numbers travel as pairs of 32-bit ones.
+
+    Args:
+        function: from NumPy arrays to a tree of NumPy arrays; it has no side effects.
+        shapes: what it returns, a tree of `jax.ShapeDtypeStruct`.
+        arrays: what it is called with, trees of arrays.
+    """
+    leaves, structure = jax.tree.flatten(arrays)
+    leaves = [jnp.asarray(leaf) for leaf in leaves]
+    wanted, result = jax.tree.flatten(shapes)
+
+    def call(*packed: Any) -> list[np.ndarray]:
+        given = [_joined(one, leaf.dtype) for one, leaf in zip(packed, leaves, strict=True)]
+        found = jax.tree.leaves(function(*jax.tree.unflatten(structure, given)))
+        return [
+            _halved(np.broadcast_to(np.asarray(one, shape.dtype), shape.shape))
+            for one, shape in zip(found, wanted, strict=True)
+        ]
+
+    halves = [
+        shape.update(shape=(*shape.shape, 2), dtype=np.dtype(np.uint32))
+        if shape.dtype.itemsize == 8
+        else shape
+        for shape in wanted
+    ]
+    packed = [
+        jax.lax.bitcast_convert_type(leaf, jnp.uint32) if leaf.dtype.itemsize == 8 else leaf
+        for leaf in leaves
+    ]
+    found = jax.pure_callback(call, halves, *packed, vmap_method="sequential")
+    whole = [
+        jax.lax.bitcast_convert_type(one, shape.dtype) if shape.dtype.itemsize == 8 else one
+        for one, shape in zip(found, wanted, strict=True)
+    ]
+    return jax.tree.unflatten(result, whole)
+
+
+def _joined(halves: Any, dtype: Any) -> np.ndarray:
+    """64-bit numbers of pairs of 32-bit ones; others as they are."""
+    array = np.asarray(halves)
+    return array.view(dtype)[..., 0] if dtype.itemsize == 8 else array
+
+
+def _halved(array: np.ndarray) -> np.ndarray:
+    """The reverse."""
+    if array.dtype.itemsize < 8:
+        return array
+    return np.ascontiguousarray(array[..., None]).view(np.uint32)

@@ -6,6 +6,7 @@ exp(log_policy), so a policy has no negative entries and only its sums have to b
 """
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
@@ -15,11 +16,12 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Integer, Key
 
 from cmdpax.errors import LearnerError
-from cmdpax.estimation import Knowledge, Trajectory
+from cmdpax.estimation import Knowledge, Statistics, Trajectory
 from cmdpax.learners.base import Factory, Info, Learner, Shown
 from cmdpax.model import Sizes
 
 _ARRAYS = (jax.Array, np.ndarray, np.generic, int, float)
+_ARGUMENTS = (("key",), ("state", "trajectory", "key"), ("state",))  # of init, update and show
 _OTHERS = "choose less extreme hyperparameters, or correct the learner if it is your own"
 FLAWS = (
     ("a policy with entries that are not finite numbers", _OTHERS),
@@ -91,6 +93,9 @@ def make_checked(factory: Factory, knowledge: Knowledge, parameters: Any) -> Lea
     if not all(map(callable, learner)):
         refuse("has an init, update or show that is not a function", fix)
 
+    for function, names in zip(learner, _ARGUMENTS, strict=True):
+        _check_signature(refuse, function, names)
+
     def init(key: Key[Array, ""]) -> Any:
         state = learner.init(key)
         _check_arrays(refuse, state, "init")
@@ -127,6 +132,17 @@ def _refuse(factory: Factory, what: str, fix: str) -> NoReturn:
     raise LearnerError(f"the learner {factory_name(factory)} {what}; {fix}.")
 
 
+def _check_signature(refuse: Refuse, function: Any, names: tuple[str, ...]) -> None:
+    """A function takes what it will be called with."""
+    try:
+        inspect.signature(function).bind(*names)
+    except TypeError:
+        name = getattr(function, "__name__", "a function")
+        refuse(f"has {name} without the arguments ({', '.join(names)})", "let it take them")
+    except ValueError:  # written in C, perhaps: calling it will tell
+        return
+
+
 def _check_policy(refuse: Refuse, sizes: Sizes, log_policy: Any) -> None:
     """The logarithm of a policy has a row for every step and state."""
     _, *pairs = sizes
@@ -147,10 +163,13 @@ def _check_policy(refuse: Refuse, sizes: Sizes, log_policy: Any) -> None:
 def _check_arrays(refuse: Refuse, state: Any, source: str) -> None:
     """A state holds arrays and numbers, nothing else."""
     for path, leaf in jax.tree.leaves_with_path(state):
+        place = jax.tree_util.keystr(path)
         if not isinstance(leaf, _ARRAYS):
-            place = jax.tree_util.keystr(path)
             what = f"returned {_kind(leaf)} as state{place} from {source}"
             refuse(what, "keep arrays in the state")
+        if jnp.issubdtype(jax.typeof(leaf).dtype, jax.dtypes.prng_key):
+            what = f"returned a key as state{place} from {source}, which no file can hold"
+            refuse(what, "keep jax.random.key_data(key), or use the key that update gets")
 
 
 def _check_same(refuse: Refuse, state: Any, following: Any) -> None:
@@ -185,6 +204,8 @@ def _check_info(refuse: Refuse, sizes: Sizes, info: Info) -> None:
             refuse(f"returned {name} of shape {found}, expected {shape}", fix)
         if not jnp.issubdtype(array.dtype, jnp.floating):
             refuse(f"returned {name} of type {array.dtype}", "give real numbers")
+    if not isinstance(info.statistics, Statistics | None):
+        refuse(f"returned {_kind(info.statistics)} as statistics", "give None where it has none")
 
 
 def _kind(value: Any) -> str:

@@ -27,7 +27,7 @@ from cmdpax.estimation import (
     record,
 )
 from cmdpax.learners.base import Info, Learner, Shown
-from cmdpax.learners.parameters import Hyperparameters, rates_at
+from cmdpax.learners.hyperparameters import Hyperparameters, rates_at
 from cmdpax.planning.dynamic_program import Stage, backward_plan, greedy, soft
 from cmdpax.schemes import dual_descent
 from cmdpax.transitions import at_step

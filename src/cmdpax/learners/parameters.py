@@ -16,16 +16,14 @@ import dataclasses
 import math
 import types
 import typing
-from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Annotated, Any
 
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Integer
 
 from cmdpax.checks import check_choice, real_number, require_flag, whole_number
 from cmdpax.errors import ParameterError, nearest_name, shown
-from cmdpax.schedules import Schedule, Scheduled, as_schedule, parse_schedule, value_at, values
+from cmdpax.schedules import Schedule, Scheduled, as_schedule, parse_schedule, values
 
 _KINDS: dict[Any, str] = {
     Scheduled: "schedule",
@@ -35,8 +33,14 @@ _KINDS: dict[Any, str] = {
     bool: "flag",
     str: "choice",
 }
+_UNCAST: dict[str, Callable[[Any], Any]] = {
+    "schedule": float,
+    "number": float,
+    "whole number": int,
+    "flag": lambda cell: cell in (True, "true"),
+    "choice": str,
+}
 _PARTS = ("", "_exponent", "_offset")  # the columns of a schedule
-_CHECKED_EPISODES = 100_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,7 +85,8 @@ class Parameter:
             return ", ".join(self.choices)
         if self.at_least == self.at_most:
             return f"{self.at_least:g}"
-        bounds = (("> ", self.above), ("≥ ", self.at_least), ("≤ ", self.at_most))
+        at_least = self.at_least if self.at_least > self.above else -math.inf
+        bounds = (("> ", self.above), ("≥ ", at_least), ("≤ ", self.at_most))
         return ", ".join(f"{sign}{bound:g}" for sign, bound in bounds if math.isfinite(bound))
 
     # ------------------------------------------------------------------------------------ reading
@@ -104,13 +109,13 @@ class Parameter:
     def _number(self, given: Any) -> Any:
         whole = self.kind == "whole number"
         number = whole_number(given) if whole else real_number(given)
-        if number is None or not math.isfinite(number):
+        if number is None or not (whole or math.isfinite(number)):
             sign = "positive " if self.above == 0 else ""
             what = f"a {sign}{'whole ' if whole else ''}number"
             raise ParameterError(f"{self.name} is {shown(given)}, it must be {what}.")
         return number
 
-    def _require_in_range(self, given: Any, low: float, high: float) -> None:
+    def _require_in_range(self, given: Any, low: float | int, high: float | int) -> None:
         if low > self.above and low >= self.at_least and high <= self.at_most:
             return
         if self.at_least == self.at_most:
@@ -138,8 +143,8 @@ class Parameter:
 
     def restore(self, plain: Any, num_episodes: int) -> Any:
         """The value that `plain` wrote down."""
-        schedule = self.kind == "schedule" and isinstance(plain, list | tuple)
-        return self.read(Schedule(*plain) if schedule else plain, num_episodes)
+        parts = self.kind == "schedule" and isinstance(plain, list | tuple) and len(plain) == 3
+        return self.read(Schedule(*plain) if parts else plain, num_episodes)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -152,8 +157,11 @@ class Parameter:
         return tuple(value) if self.kind == "schedule" else (value,)
 
     def from_row(self, row: Mapping[str, Any]) -> Any:
-        """What stands in its columns as `plain` would write it."""
-        cells = [row[name] for name in self.columns]
+        """What stands in its columns as `plain` would write it.
+
+        In a table of several algorithms, parameters of one name and different kinds share a type.
+        """
+        cells = [_UNCAST[self.kind](row[name]) for name in self.columns]
         return cells if self.kind == "schedule" else cells[0]
 
 
@@ -196,7 +204,8 @@ def parameters_of(record: Any) -> tuple[Parameter, ...]:
     hints = typing.get_type_hints(record, include_extras=True)
     defaults: dict[str, Any] = getattr(record, "_field_defaults", {})
     return tuple(
-        _parameter(name, hints[name], defaults.get(name)) for name in getattr(record, "_fields", ())
+        _parameter(name, hints.get(name), defaults.get(name))
+        for name in getattr(record, "_fields", ())
     )
 
 
@@ -243,58 +252,3 @@ def parameters_in_words(chosen: Any) -> str:
         f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
         for name, value in chosen._asdict().items()
     )
-
-
-# -------------------------------------------------------------- the record of primal-dual learners
-
-
-class Hyperparameters(NamedTuple):
-    """The numbers of the paper's algorithms, and of a factory that declares none of its own."""
-
-    step_size: Annotated[Scheduled, Parameter("step size", symbol="η", above=0)] = 0.1
-    regularization: Annotated[
-        Scheduled, Parameter("weight of the regularization", symbol="τ", at_least=0)
-    ] = 0.0
-    max_multiplier: Annotated[float, Parameter("largest multiplier", symbol="λ_max", above=0)] = 6.0
-    margin: Annotated[Scheduled, Parameter("what the learner adds to the thresholds")] = 0.0
-
-
-def choose_hyperparameters(num_episodes: int, **given: Any) -> Hyperparameters:
-    """The hyperparameters that were given and the defaults of the others, checked."""
-    chosen = choose(Hyperparameters, parameters_of(Hyperparameters), given, num_episodes)
-    require_damped(chosen, num_episodes)
-    result: Hyperparameters = chosen
-    return result
-
-
-class Rates(NamedTuple):
-    """The hyperparameters of one episode."""
-
-    step_size: Float[Array, ""]
-    regularization: Float[Array, ""]
-    max_multiplier: Float[Array, ""]
-    margin: Float[Array, ""]
-
-
-def rates_at(hyperparameters: Hyperparameters, episode: Integer[Array, ""]) -> Rates:
-    """η_k, τ_k, λ_max and the margin of episode k = 1, 2, …"""
-    step_size, regularization, max_multiplier, margin = hyperparameters
-    return Rates(
-        value_at(step_size, episode),
-        value_at(regularization, episode),
-        jnp.asarray(max_multiplier),
-        value_at(margin, episode),
-    )
-
-
-def require_damped(chosen: Any, num_episodes: int) -> None:
-    """(1 - ητ) λ must not change its sign: ητ ≤ 1 at every k."""
-    head = np.arange(1, min(num_episodes, _CHECKED_EPISODES) + 1)
-    episodes = np.append(head, num_episodes)
-    products = values(chosen.step_size, episodes) * values(chosen.regularization, episodes)
-    worst = int(np.argmax(products))
-    if products[worst] > 1:
-        raise ParameterError(
-            f"step_size times regularization is {products[worst]:.6g} at episode "
-            f"{episodes[worst]}, it must not exceed 1; lower either."
-        )

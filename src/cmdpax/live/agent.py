@@ -10,7 +10,6 @@ import numpy as np
 
 from cmdpax.checks import require_flag, require_index
 from cmdpax.errors import ParameterError
-from cmdpax.history import Log
 from cmdpax.learners import Algorithm, Named, as_algorithm
 from cmdpax.learners.contract import require_sound
 from cmdpax.live import saving
@@ -21,6 +20,7 @@ from cmdpax.live.logs import Logged, episodes_of
 from cmdpax.live.steps import Sight, begin, follow, look, no_steps, shapes, trajectory_of
 from cmdpax.live.told import Setting, tell
 from cmdpax.live.turns import Turn, in_turn
+from cmdpax.log import Log
 from cmdpax.optimism import Optimism
 from cmdpax.precision import in_double_precision, to_numpy
 
@@ -363,7 +363,7 @@ class Agent:
 
     @in_double_precision
     def _go_on(self, state: Any, tally: Tally, episode: OpenEpisode) -> None:
-        """Stand somewhere, with every program ready before the first decision."""
+        """Take up a position, and compile every program before the first decision."""
         self._now = _Now(state, tally, self._look(state, tally), episode)
         nothing = jax.tree.map(np.asarray, no_steps(self._sizes, float))
         self._follow(state, nothing, 1)

@@ -6,14 +6,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cmdpax.arguments import as_optimism, as_seeds
-from cmdpax.checks import require_count, require_flag, require_index
+from cmdpax.checks import require_count, require_flag, require_index, whole_number
 from cmdpax.errors import ModelError, ParameterError, shown
-from cmdpax.learners import Algorithm, Hyperparameters, Named, as_algorithm, registered
+from cmdpax.learners import (
+    Algorithm,
+    Hyperparameters,
+    Named,
+    Parameter,
+    as_algorithm,
+    registered,
+)
 from cmdpax.limits import require_room
 from cmdpax.live.units import ROUNDING, SENSES, Units, declare_units
 from cmdpax.model import CMDP, Sizes, as_floats, as_indices, is_single
-from cmdpax.optimism import Optimism
+from cmdpax.optimism import Optimism, as_optimism
 from cmdpax.schedules import Schedule, is_constant
 from cmdpax.transitions import Successors
 from cmdpax.validation import validate
@@ -173,7 +179,7 @@ def _declared(
     if known:
         _require_in_range(stand_in, units)
     if "margin" in parameters:
-        margin = Schedule(*parameters["margin"])
+        margin = Parameter(name="margin", kind="schedule").restore(parameters["margin"], 1)
         _require_margin(margin, units, stand_in.thresholds, sizes.horizon)
     lists = None if successors is None else _listed(successors, sizes, stationary)
     _require_room(
@@ -358,9 +364,9 @@ def _real(given: Any) -> np.ndarray:
 
 
 def _seed(given: Any) -> int:
-    try:
-        return as_seeds([given])[0]
-    except ParameterError:
+    seed = whole_number(given)
+    if seed is None or not 0 <= seed < 2**32:
         raise ParameterError(
             f"seed is {shown(given)}, it must be a whole number from 0 to 2^32 - 1."
-        ) from None
+        )
+    return seed

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from cmdpax.errors import ModelError
-from cmdpax.history import Log
 from cmdpax.live.declaration import Declaration
+from cmdpax.log import Log
 from cmdpax.logs import check_indices, check_played, reached, read_log
 
 

@@ -5,11 +5,11 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from cmdpax.batch import cast
 from cmdpax.learners.algorithm import Algorithm
 from cmdpax.live.declaration import Declaration
 from cmdpax.model import Sizes
 from cmdpax.optimism import Bonuses
+from cmdpax.precision import cast
 from cmdpax.transitions import Support
 
 

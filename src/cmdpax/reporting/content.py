@@ -128,7 +128,7 @@ def _describe(
         "algorithms": listing.algorithms,
         "cmdps": _problems(sweep, allotment.num_cmdps, frontiers),
         "with_curves": allotment.num_cmdps,
-        "parameters": parameter_labels(listing.configurations),
+        "parameters": list(map(list, parameter_labels(listing.configurations))),
         "configurations": listing.configurations,
         "groups": described_groups,
         "measures": [{"name": name, "label": measure_label(name)} for name in names],

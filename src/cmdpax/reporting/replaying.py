@@ -7,6 +7,7 @@ from cmdpax.errors import CmdpaxError
 from cmdpax.experiments.reading import Results
 from cmdpax.experiments.runs import combinations, make_runs
 from cmdpax.experiments.specification import Specification, read_specification
+from cmdpax.learners import registered
 from cmdpax.reporting.sources import Source
 from cmdpax.reporting.toml import InexpressibleError, specification_text
 
@@ -85,8 +86,11 @@ def cover(results: Results) -> Coverage | None:
 
     specification = results.manifest["specification"]
     try:
-        # A folder is no reason to import the algorithms that it names.
+        # A folder is no reason to import the algorithms that it names, and without their defaults
+        # nobody knows which runs it asks for.
         wanted = read_specification(specification, importing=False)
+        if not all(registered(entry.name) for entry in wanted.algorithms):
+            return None
         runs = make_runs(wanted, ["any"])
         sources = _sources(wanted)
     except CmdpaxError:  # such as more runs than fit in memory

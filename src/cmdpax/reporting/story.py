@@ -128,8 +128,9 @@ def _side(sweep: dict[str, Any], configuration: int, group: int, places: list[in
 
 def _is_biased(configuration: dict[str, Any]) -> bool:
     """A schedule's text has a k in it."""
-    tau = configuration["regularization"]
-    return bool(configuration["margin"] == "0" and tau != "0" and "k" not in tau)
+    chosen = configuration["parameters"]
+    tau = chosen.get("regularization", "0")
+    return bool(chosen.get("margin") == "0" and tau != "0" and "k" not in tau)
 
 
 def _accounts(group: dict[str, Any], measures: dict[str, float]) -> tuple[int | None, float, float]:

@@ -7,7 +7,14 @@ from typing import Any
 import tomli_w
 
 from cmdpax.errors import CmdpaxError
-from cmdpax.experiments.specification import Grids, Models, Specification, to_optimism
+from cmdpax.experiments.specification import (
+    DEFAULT_SETTINGS,
+    Grids,
+    Models,
+    Specification,
+    to_optimism,
+)
+from cmdpax.learners import registered
 
 _TABLES = {"cmdps": Models, "algorithms": Grids}
 _ARRAY = re.compile(r"\[\n((?: {4}[^ \]].*,\n)+)\]")  # no line of text: its breaks are escaped
@@ -40,8 +47,12 @@ def _entries(content: dict[str, Any], table: Any) -> dict[str, Any]:
     entries = {}
     for name, value in content.items():
         field = table.model_fields.get(name)
-        default = field.get_default(call_default_factory=True) if field else None
+        default = DEFAULT_SETTINGS.get(name) if table is Specification else None
+        if field is not None:
+            default = field.get_default(call_default_factory=True)
         if name in _TABLES or value == (list(default) if isinstance(default, tuple) else default):
+            continue
+        if table is Grids and _is_default(content["name"], name, value):
             continue
         if name == "optimism":
             value = [_without_nulls(one) for one in _listed(value)]
@@ -51,12 +62,22 @@ def _entries(content: dict[str, Any], table: Any) -> dict[str, Any]:
     return entries
 
 
+def _is_default(algorithm: str, parameter: str, values: Any) -> bool:
+    """Whether a registered algorithm would choose the same by itself."""
+    found = registered(algorithm)
+    known = {} if found is None else {one.name: one for one in found.parameters}
+    if parameter not in known or len(_listed(values)) != 1:
+        return False
+    (value,) = _listed(values)
+    return value is None or bool(known[parameter].read(value, 1) == known[parameter].default)
+
+
 def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
 def _without_nulls(optimism: Any) -> Any:
-    """TOML has no null; where it is what is meant without a word, it can be left out."""
+    """TOML has no null; one that is the default anyway can be left out."""
     if not isinstance(optimism, dict):
         return optimism
     said = {key: value for key, value in optimism.items() if value is not None}

@@ -4,13 +4,12 @@ import time
 
 import numpy as np
 
-from cmdpax.arguments import as_optimism
-from cmdpax.batch import Configuration
 from cmdpax.learners import as_algorithm
 from cmdpax.learning import learn_batch
-from cmdpax.options import Options
+from cmdpax.optimism import as_optimism
 from cmdpax.reproduction.experiment import REGULARIZATION, STEP_SIZE
 from cmdpax.reproduction.measured import Measured
+from cmdpax.settings import Configuration, RunSettings
 
 _RUNS, _EPISODES, _REPEATS = 30, 1000, 5
 
@@ -31,7 +30,7 @@ def cost_ratios(paper: Measured, first: str, second: str) -> dict[str, np.ndarra
         for repeat in range(_REPEATS + 1):
             for name, times in took.items():  # in turns: the machine's load is that of both
                 start = time.perf_counter()
-                learn_batch(model, runs(name), Options(_EPISODES, record=[1]))
+                learn_batch(model, runs(name), RunSettings(_EPISODES, record=[1]))
                 if repeat:  # the first one compiles
                     times.append(time.perf_counter() - start)
         return np.array(took[first]) / np.array(took[second])

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cmdpax.arguments import RUN_BYTES
 from cmdpax.checks import require_count
 from cmdpax.experiments import Results, Stand, sweep
 from cmdpax.limits import require_room
@@ -22,6 +21,7 @@ from cmdpax.reproduction.pictures import draw_figures
 from cmdpax.reproduction.tables import configuration_table, table_as_markdown, write_table
 from cmdpax.reproduction.theory import theory_claim
 from cmdpax.reproduction.verdict import Claim, as_markdown, as_record
+from cmdpax.settings import RUN_BYTES
 from cmdpax.storage.writing import write_text
 
 

@@ -115,4 +115,4 @@ _NUMBERS_PER_ROW = 9  # of `curves`, besides four per constraint
 
 def run_bytes(num_constraints: int, wanted: Specification) -> int:
     """What is kept of a run, before it is compressed."""
-    return len(wanted.recorded()) * (_NUMBERS_PER_ROW + 4 * num_constraints) * 8
+    return len(wanted.settings.recorded) * (_NUMBERS_PER_ROW + 4 * num_constraints) * 8

@@ -331,7 +331,7 @@ def _check_curves(batch: Batch, work: Work, curves: "polars.DataFrame") -> None:
     import polars
 
     _check_numbers("curves", curves)
-    recorded = work.wanted.recorded()
+    recorded = work.wanted.settings.recorded
     identities = np.repeat(np.array([run.identity for run in batch.runs], str), len(recorded))
     episodes = np.tile(recorded, len(batch.runs))
     if len(curves) != len(identities) or not (

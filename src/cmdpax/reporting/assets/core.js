@@ -149,7 +149,7 @@ window.cmdpax = {};
     }
   };
 
-  /** How many standard errors the half of the 95 % interval of a mean of `count` numbers is. */
+  /** Student's 97.5 % quantile for the mean of `count` numbers. */
   cmdpax.student = (count) => {
     const table = cmdpax.payload.student;
     if (count < table.length) return table[count];

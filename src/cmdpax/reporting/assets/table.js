@@ -6,11 +6,13 @@
   let order = { column: "strong", descending: false };
   let everything = false;
 
+  const valueOf = (row, name) =>
+    (name === "algorithm" || name === "optimism" ? row[name] : row.parameters[name]) ?? null;
+
   /** A column of parameters is shown if it differs somewhere, η and τ always. */
   const parameterColumns = () => {
     const { configurations, parameters } = cmdpax.sweep();
     const known = [["algorithm", "algorithm"], ...parameters, ["optimism", "optimism"]];
-    const valueOf = (one, name) => one.parameters[name] ?? one[name];
     const differs = (name) => new Set(configurations.map((one) => valueOf(one, name))).size > 1;
     const always = new Set(["algorithm", "step_size", "regularization"]);
     return known.filter(([name]) => always.has(name) || differs(name));
@@ -34,7 +36,7 @@
           measures.map(({ name }) => [name, cmdpax.summary(index, name)]),
         );
         const algorithm = algorithms[configuration.algorithm];
-        return { ...configuration.parameters, ...configuration, index, algorithm, runs, found };
+        return { ...configuration, index, algorithm, runs, found };
       })
       .filter((row) => row.runs);
   };
@@ -42,7 +44,8 @@
   const keyOf = (row, column) => {
     if (row.found[column]) return row.found[column].mean;
     if (column === "runs") return row.runs;
-    const value = row[column];
+    const value = valueOf(row, column);
+    if (value === null) return null;
     const number = parseFloat(value);
     return column === "algorithm" || Number.isNaN(number) ? String(value) : number;
   };
@@ -88,7 +91,7 @@
     const cells = parameters.map(([name]) =>
       name === "algorithm"
         ? cmdpax.element("th", { scope: "row" }, swatch, row.algorithm, " ", star)
-        : cmdpax.element("td", {}, row[name] ?? "–"),
+        : cmdpax.element("td", {}, valueOf(row, name) ?? "–"),
     );
     const numbers = measures.map(({ name }) =>
       cmdpax.element("td", { class: "number" }, cmdpax.spread(row.found[name])),

@@ -1,0 +1,188 @@
+"""`cmdpax algorithms`, and `cmdpax learn` with an algorithm of one's own."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import cmdpax
+from cmdpax.learners import Algorithm, Hyperparameters, as_algorithm, registered
+from sweep_cases import OWN, geared
+
+FEW = ("--episodes", "30", "--seeds", "2")
+LEARN = ("learn", "m.npz", "--algorithm", OWN, *FEW)
+RANGES = {  # of the regularization, and its default
+    "regularized-primal-dual": ("≥ 0", 0.02),
+    "regularized-dual": ("> 0", 0.02),
+    "vanilla-primal-dual": ("0", 0.0),
+    "vanilla-dual": ("0", 0.0),
+}
+
+
+def parameters(name: str) -> dict[str, tuple[str, str, str, str]]:
+    """Symbol, kind, default and range of every parameter, in words."""
+    bounds, tau = RANGES[name]
+    return {
+        "step_size": ("η", "schedule", "0.1", "> 0"),
+        "regularization": ("τ", "schedule", f"{tau:g}", bounds),
+        "max_multiplier": ("λ_max", "number", "6", "> 0"),
+        "margin": ("", "schedule", "0", ""),
+    }
+
+
+class TestListing:
+    def test_every_algorithm_with_every_parameter(self, run):
+        code, out, err = run("algorithms")
+        assert (code, err) == (0, "")
+        heads = re.findall(r"^([\w-]+): (.*)$", out, re.MULTILINE)
+        assert [name for name, _ in heads] == sorted(RANGES) == cmdpax.algorithms()
+        tables = re.split(r"^[\w-]+: .*\n", out, flags=re.MULTILINE)[1:]
+        for (name, summary), table in zip(heads, tables, strict=True):
+            known = registered(name)
+            assert known is not None
+            assert summary == known.summary
+            rows = [
+                [cell.strip() for cell in line.strip("│").split("│")]
+                for line in table.splitlines()
+                if line.startswith("│")
+            ]
+            found = {row[0]: tuple(row[1:5]) for row in rows if row[0]}  # a meaning may be folded
+            assert found == parameters(name)
+            for one in known.parameters:
+                assert one.help.split()[0] in table
+
+    def test_as_json(self, run):
+        code, out, err = run("algorithms", "--json")
+        assert (code, err, out.count("\n")) == (0, "", 1)
+        found = json.loads(out)
+        assert list(found) == ["algorithms"]
+        assert [one["name"] for one in found["algorithms"]] == cmdpax.algorithms()
+        for one in found["algorithms"]:
+            assert set(one) == {"name", "summary", "anytime", "parameters"}
+            assert one["anytime"] is True
+            assert one["summary"].startswith("Algorithm ")
+            _, tau = RANGES[one["name"]]
+            assert {each["name"]: each["default"] for each in one["parameters"]} == {
+                "step_size": [0.1, 0.0, 0.0],
+                "regularization": [tau, 0.0, 0.0],
+                "max_multiplier": 6.0,
+                "margin": [0.0, 0.0, 0.0],
+            }
+            for each in one["parameters"]:
+                symbol, kind, _, bounds = parameters(one["name"])[each["name"]]
+                assert (each["symbol"], each["kind"], each["range"]) == (symbol, kind, bounds)
+                assert (each["choices"], bool(each["help"])) == ([], True)
+
+    def test_defaults_are_what_is_learned_with(self, run, saved_bandit):
+        _, out, _ = run("algorithms", "--json")
+        for one in json.loads(out)["algorithms"]:
+            history = cmdpax.learn(saved_bandit, one["name"], num_episodes=3)
+            (made,) = history.manifest["runs"]
+            for each in one["parameters"]:
+                assert made[each["name"]] == each["default"]
+
+    def test_what_is_not_anytime_says_so(self, run, monkeypatch):
+        class Chosen(NamedTuple):
+            window: int = 20
+            eager: bool = True
+
+        def factory(knowledge: Any, chosen: Chosen) -> Any:
+            raise NotImplementedError
+
+        planned = Algorithm("planned", factory, Chosen, summary="It plans.", anytime=False)
+        monkeypatch.setattr("cmdpax.algorithms", lambda: ["planned"])
+        monkeypatch.setattr("cmdpax.cli.learning.as_algorithm", lambda name: planned)
+        _, out, _ = run("algorithms")
+        assert out.startswith("planned: It plans. It must know the number of episodes.\n")
+        assert re.search(r"│ window +│ +│ whole number +│ 20 ", out)
+        assert re.search(r"│ eager +│ +│ flag +│ True +│ true or false ", out)
+        _, out, _ = run("algorithms", "--json")
+        (found,) = json.loads(out)["algorithms"]
+        assert found["anytime"] is False
+        assert [one["default"] for one in found["parameters"]] == [20, True]
+
+
+@pytest.mark.usefixtures("saved_bandit")
+class TestLearning:
+    def test_numbers_and_words(self, run, saved_bandit):
+        chosen = ("-p", "gain=0.4", "-p", "mode=primal-dual")
+        code, out, _ = run(*LEARN, *chosen, "--json", "--out", "run.npz")
+        assert code == 0
+        assert json.loads(out)["algorithm"] == OWN
+        history = cmdpax.learn(
+            saved_bandit, geared, num_episodes=30, seeds=2, gain=0.4, mode="primal-dual"
+        )
+        assert json.loads(out)["strong_objective"] == pytest.approx(
+            history.summary()["strong_objective"], abs=1e-12
+        )
+        with np.load("run.npz") as content:
+            runs = json.loads(str(content["manifest"]))["runs"]
+        assert [(one["gain"], one["mode"]) for one in runs] == [(0.4, "primal-dual")] * 2
+        other = json.loads(run(*LEARN, "--json")[1])  # the defaults
+        assert other["strong_objective"] != json.loads(out)["strong_objective"]
+
+    @pytest.mark.parametrize(
+        ("given", "sentence"),
+        [
+            ("gian=0.4", "unknown parameter 'gian'; did you mean 'gain'? known: gain, mode."),
+            ("step_size=0.4", "unknown parameter 'step_size'; known: gain, mode."),
+            ("gain=much", "gain is 'much', it must be a number."),
+            ("gain=-1", "gain is -1, it must not be negative."),
+            ("gain=51", "gain is 51, it must not exceed 50."),
+            ("gain=0.5*k^-1", "gain is '0.5*k^-1', it must be a number."),
+            ("mode=duel", "mode is 'duel'; did you mean 'dual'? known: dual, primal-dual."),
+            ("mode=2", "mode is 2; known: dual, primal-dual."),
+        ],
+    )
+    def test_errors_are_one_sentence(self, run, given, sentence):
+        code, out, err = run(*LEARN, "-p", given, "--out", "run.npz")
+        assert (code, out, err) == (1, "", f"error: {sentence}\n")
+        assert not Path("run.npz").exists()
+
+    def test_what_cannot_be_imported(self, run):
+        for name, part in (
+            (
+                "nowhere:factory",
+                "cannot be imported (No module named 'nowhere'); put its module on",
+            ),
+            ("sweep_cases:absent", "cannot be imported"),
+            ("sweep_cases:SMALL", "is not a factory: it must take knowledge and parameters."),
+        ):
+            code, out, err = run("learn", "m.npz", "--algorithm", name)
+            assert (code, out, err.count("\n")) == (1, "", 1)
+            assert f"algorithm '{name}' {part}" in err
+
+    @pytest.mark.kills
+    def test_in_a_process_with_its_module_on_the_path(self, tmp_path):
+        folder = tmp_path / "modules"
+        folder.mkdir()
+        (folder / "my_own.py").write_text("from sweep_cases import geared as factory\n")
+        path = os.pathsep.join((str(folder), str(Path(__file__).parent)))
+        finished = subprocess.run(
+            [
+                *(sys.executable, "-m", "cmdpax", "learn", "m.npz", *FEW, "--json"),
+                *("--algorithm", "my_own:factory", "-p", "gain=0.4"),
+            ],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env=os.environ | {"PYTHONPATH": path},
+        )
+        assert finished.returncode == 0, finished.stderr
+        assert json.loads(finished.stdout)["algorithm"] == "my_own:factory"
+
+
+def test_the_record_of_a_factory_without_one_is_the_papers(run, saved_bandit):
+    assert as_algorithm("broken_learners:sound").record is Hyperparameters
+    learn = ("learn", "m.npz", "--algorithm", "broken_learners:sound", *FEW, "--json")
+    assert run(*learn, "-p", "step_size=0.3*k^-0.2", "-p", "margin=0.1")[0] == 0
+    assert (
+        "known: margin, max_multiplier, regularization, step_size."
+        in run(*learn, "-p", "gain=1")[2]
+    )

@@ -242,7 +242,7 @@ def pricing() -> None:
         }
         for name, seconds in here.items()
     ]
-    cores = cmdpax.engine.num_cores()
+    cores = cmdpax.learning.workers.num_cores()
     print_table(f"Pricing two columns, double precision (CPU: {cores} cores)", rows)
 
 
@@ -287,7 +287,7 @@ def main() -> None:
         found = regrets(100, "double") if arguments.part == "agreement" else pricing_seconds()
         print(json.dumps(found))
         return
-    print(f"{cmdpax.manifest.devices()}, JAX {jax.__version__}")
+    print(f"{cmdpax.learning.manifest.devices()}, JAX {jax.__version__}")
     if "solves" not in arguments.skip:  # first: its peak of memory is its own
         solves()
     bandwidth = copy_bandwidth()

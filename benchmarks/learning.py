@@ -24,7 +24,7 @@ import numpy as np
 
 import cmdpax
 from cmdpax.learners import as_algorithm
-from cmdpax.simulation import knowledge_of
+from cmdpax.learning.loop import knowledge_of
 
 SIZES = (
     {"num_states": 5, "num_actions": 5, "horizon": 5},

@@ -24,15 +24,15 @@ import jax
 import numpy as np
 
 import cmdpax
-from cmdpax.checkpoints import Checkpoint
-from cmdpax.engine import num_cores, run_batch
 from cmdpax.learners import as_algorithm
-from cmdpax.optimism import Optimism
-from cmdpax.parameters import regret_theorem
-from cmdpax.regret import growth_exponent
-from cmdpax.schedules import parse_schedule
-from cmdpax.settings import Configuration
-from cmdpax.simulation import Design, Task
+from cmdpax.learners.optimism import Optimism
+from cmdpax.learning.checkpoint import Checkpoint
+from cmdpax.learning.loop import Design, Task
+from cmdpax.learning.regret import growth_exponent
+from cmdpax.learning.settings import Configuration
+from cmdpax.learning.workers import num_cores, run_batch
+from cmdpax.schemes.presets import regret_theorem
+from cmdpax.schemes.schedules import parse_schedule
 from cmdpax.storage.writing import write_npz
 
 NAMES = {

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 import cmdpax
-from cmdpax.auditing import Audit, Problem, library_scheme
-from cmdpax.estimation import (
+from cmdpax.learners import Hyperparameters, Info, Learner, Shown, rates_at
+from cmdpax.learners.statistics import (
     Knowledge,
     OptimisticModel,
     Statistics,
@@ -20,10 +20,10 @@ from cmdpax.estimation import (
     optimistic_model,
     record,
 )
-from cmdpax.iteration import evaluate_with_entropy
-from cmdpax.learners import Hyperparameters, Info, Learner, Shown, rates_at
-from cmdpax.schemes import dual_descent, lagrangian, mirror_ascent
-from cmdpax.transitions import at_step, backup_signals
+from cmdpax.model.transitions import at_step, backup_signals
+from cmdpax.paper.audit import Audit, Problem, library_scheme
+from cmdpax.schemes.iteration import evaluate_with_entropy
+from cmdpax.schemes.updates import dual_descent, lagrangian, mirror_ascent
 from learning_cases import model
 
 T = 20

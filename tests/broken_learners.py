@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from cmdpax.estimation import Trajectory
 from cmdpax.learners import Factory, Hyperparameters, Info, Knowledge, Learner, Shown, rates_at
+from cmdpax.learners.statistics import Trajectory
 
 LATE = 1500
 """An episode beyond the first block, which has 1024 at most."""

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import cmdpax
-from cmdpax.checkpoints import Checkpoint
+from cmdpax.learning.checkpoint import Checkpoint
 from learning_cases import ALGORITHM, NO_WARNING, model
 from storage_cases import contents as contents
 
@@ -19,11 +19,11 @@ NUM_EPISODES, BLOCK = 70, 16
 
 def write_often(patch: pytest.MonkeyPatch) -> None:
     """Five blocks, three groups for two threads, and a file after every block."""
-    patch.setattr("cmdpax.group.block_size", lambda *sizes: BLOCK)
-    patch.setattr("cmdpax.engine._GROUP_RUNS", 2)
-    patch.setattr("cmdpax.engine.num_cores", lambda: 2)
+    patch.setattr("cmdpax.learning.group.block_size", lambda *sizes: BLOCK)
+    patch.setattr("cmdpax.learning.workers._GROUP_RUNS", 2)
+    patch.setattr("cmdpax.learning.workers.num_cores", lambda: 2)
     patch.setattr(Checkpoint.__init__, "__defaults__", (0.0,))
-    patch.setattr("cmdpax.checkpoints._WORTH", 0)
+    patch.setattr("cmdpax.learning.checkpoint._WORTH", 0)
 
 
 small = functools.partial(model, 1, horizon=2)

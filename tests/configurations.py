@@ -4,8 +4,8 @@ from typing import Any
 
 import cmdpax
 from cmdpax.learners import Named, as_algorithm
-from cmdpax.settings import Configuration
-from cmdpax.simulation import Design
+from cmdpax.learning.loop import Design
+from cmdpax.learning.settings import Configuration
 
 ALGORITHM = "regularized-primal-dual"
 

@@ -17,8 +17,8 @@ import pytest
 import cmdpax
 import lanes
 from browsing import NO_BROWSER
-from cmdpax.caching import cache_compilation
 from cmdpax.cli import main
+from cmdpax.jax_context import cache_compilation
 from golden_files import GOLDEN_NAMES, Golden
 
 jax.config.update("jax_numpy_rank_promotion", "raise")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 import cmdpax
-from cmdpax.transitions import Successors
+from cmdpax.model.transitions import Successors
 
 OFFSETS = (0.0, 1e-12, 1e-8, -1e-12, -1e-8, -1e-3, -0.1, -0.5)
 """How far thresholds lie above what can just be met, relative to scale."""

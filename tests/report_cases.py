@@ -12,8 +12,8 @@ import pytest
 
 import cmdpax
 from cmdpax.experiments import executing
-from cmdpax.group import Collected
-from cmdpax.simulation import Entries, Task
+from cmdpax.learning.group import Collected
+from cmdpax.learning.loop import Entries, Task
 from sweep_cases import SMALL
 
 SCHEDULE = "0.5*(k+2)^-0.2"

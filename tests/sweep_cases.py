@@ -14,7 +14,7 @@ from cmdpax.learners import (
     Parameter,
     as_algorithm,
 )
-from cmdpax.schedules import constant
+from cmdpax.schemes.schedules import constant
 from storage_cases import contents as contents
 
 SMALL = {"num_states": 3, "num_actions": 2, "horizon": 3}

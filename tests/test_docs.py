@@ -22,10 +22,7 @@ from types import ModuleType
 import pytest
 
 import cmdpax
-import cmdpax.auditing
-import cmdpax.figures
 import cmdpax.gymnasium
-import cmdpax.learners
 from cmdpax.cli import main
 from cmdpax.cli.output import results
 
@@ -117,15 +114,9 @@ def test_the_api_page_has_every_public_name():
     complete = (cmdpax, cmdpax.environments, cmdpax.gymnasium)
     modules = {module.__name__: module for module in complete}
     public = {f"{path}.{name}" for path, module in modules.items() for name in module.__all__}
-    documented_by_name = (
-        cmdpax.auditing,
-        cmdpax.figures,
-        cmdpax.learners,
-        cmdpax.parameters,
-        cmdpax.schedules,
-    )
+    documented_by_name = ("figures", "learners", "paper.audit", "parameters", "schedules")
     for module in documented_by_name:
-        public |= {name for name in told if name.startswith(f"{module.__name__}.")}
+        public |= {name for name in told if name.startswith(f"cmdpax.{module}.")}
     submodules = {"cmdpax.environments", "cmdpax.parameters", "cmdpax.schedules"}
     assert sorted(told) == sorted(public - submodules - {"cmdpax.__version__"})
 

@@ -15,8 +15,8 @@ from lanes import LANES, LaneError, lanes_of
 ROOT = Path(__file__).parent.parent
 ALWAYS_QUICK = [  # without these, a green `make quick` says little
     "test_golden.py",
-    "test_golden_learning.py",
-    "test_learning_reference.py",
+    "learning/test_golden_learning.py",
+    "learning/test_learning_reference.py",
     "learners/test_contract.py",
     "live/test_agent_equals_learn.py",
     "planning/test_solution.py",

@@ -10,8 +10,8 @@ import tempfile
 from pathlib import Path
 
 import cmdpax
-from cmdpax.auditing.closed_form import proved_bound
 from cmdpax.figures import plot_frontier, plot_potentials, save_figure
+from cmdpax.paper.audit.closed_form import proved_bound
 
 HERE = Path(__file__).parent
 FIGURES = ("iterates.png", "regret-primal-dual.png", "long-run.png")

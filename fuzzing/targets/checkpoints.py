@@ -40,7 +40,7 @@ def _interrupted(path: Path) -> None:
             raise KeyboardInterrupt
 
     with (
-        mock.patch("cmdpax.group.block_size", return_value=_EPISODES // 2),
+        mock.patch("cmdpax.learning.group.block_size", return_value=_EPISODES // 2),
         contextlib.suppress(KeyboardInterrupt),
     ):
         _learn(path, stop)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import cmdpax
-from cmdpax.logs import estimate
+from cmdpax.model.empirical import estimate
 from fuzzing.cases import Input
 from fuzzing.targets.agents import AGENT, small_agent, small_agent_file
 from fuzzing.targets.base import Target, require

@@ -31,7 +31,7 @@ def _run(folder: Path, arguments: dict[str, Any]) -> None:
     (file,) = folder.iterdir()
     policy, cmdp = read_value(file.name), small_model()
     if arguments["function"] == "validate_policy":
-        found = cmdpax.validation.validate_policy(cmdp, policy)
+        found = cmdpax.model.validation.validate_policy(cmdp, policy)
         require(bool((abs(found.sum(axis=-1) - 1) < 1e-6).all()), "a policy's rows do not sum to 1")
         require(bool((found >= 0).all()), "a policy has negative entries")
     elif arguments["function"] == "evaluate":

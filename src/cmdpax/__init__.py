@@ -8,8 +8,7 @@ built-in models.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from cmdpax import environments, parameters, schedules
-from cmdpax.accounting import account
+from cmdpax import environments
 from cmdpax.errors import (
     ClusterError,
     CmdpaxError,
@@ -24,19 +23,24 @@ from cmdpax.errors import (
     SolverError,
     SweepError,
 )
-from cmdpax.evaluation import Evaluation, evaluate
-from cmdpax.files import load, save
-from cmdpax.history import Account, History
 from cmdpax.intervals import Interval
-from cmdpax.iteration import Iterates, iterate
-from cmdpax.layouts import from_arrays
 from cmdpax.learners import algorithms
-from cmdpax.learning import learn, repeat
+from cmdpax.learners.optimism import Optimism
+from cmdpax.learning.accounts import account
+from cmdpax.learning.history import Account, History
+from cmdpax.learning.learn import learn, repeat
+from cmdpax.learning.regret import Regret
+from cmdpax.learning.replay import Replay, replay
 from cmdpax.live import Agent, AgentAccount, ConstraintAccount, EpisodeRecord, ObjectiveAccount
-from cmdpax.log import Log
-from cmdpax.logs import estimate
-from cmdpax.model import CMDP, Sizes, from_costs
-from cmdpax.optimism import Optimism
+from cmdpax.model.cmdp import CMDP, Sizes, from_costs
+from cmdpax.model.empirical import estimate
+from cmdpax.model.evaluation import Evaluation, evaluate
+from cmdpax.model.files import load, save
+from cmdpax.model.log import Log
+from cmdpax.model.rescaling import Rescaling, rescale
+from cmdpax.model.toolbox import from_arrays
+from cmdpax.model.transitions import Successors
+from cmdpax.model.validation import validate
 from cmdpax.planning import (
     RegularizedSolution,
     SlaterGap,
@@ -45,33 +49,31 @@ from cmdpax.planning import (
     solve,
     solve_regularized,
 )
-from cmdpax.regret import Regret
-from cmdpax.replaying import Replay, replay
-from cmdpax.rescaling import Rescaling, rescale
-from cmdpax.transitions import Successors
-from cmdpax.validation import validate
+from cmdpax.schemes import presets as parameters
+from cmdpax.schemes import schedules
+from cmdpax.schemes.iteration import Iterates, iterate
 from cmdpax.version import __version__
 
 if TYPE_CHECKING:
-    from cmdpax.auditing import Audit, audit
     from cmdpax.experiments import Comparison, Results, Specification, compare, results, sweep
+    from cmdpax.paper.audit import Audit, audit
+    from cmdpax.paper.reproduction import Reproduction, reproduce
     from cmdpax.planning.frontier import Frontier, frontier
     from cmdpax.reporting import report
-    from cmdpax.reproduction import Reproduction, reproduce
 
 # They bring polars, pydantic or much code, so they are imported when they are asked for.
 _LATER = {
-    "Audit": "cmdpax.auditing",
+    "Audit": "cmdpax.paper.audit",
     "Comparison": "cmdpax.experiments",
     "Frontier": "cmdpax.planning.frontier",
-    "Reproduction": "cmdpax.reproduction",
+    "Reproduction": "cmdpax.paper.reproduction",
     "Results": "cmdpax.experiments",
     "Specification": "cmdpax.experiments",
-    "audit": "cmdpax.auditing",
+    "audit": "cmdpax.paper.audit",
     "compare": "cmdpax.experiments",
     "frontier": "cmdpax.planning.frontier",
     "report": "cmdpax.reporting",
-    "reproduce": "cmdpax.reproduction",
+    "reproduce": "cmdpax.paper.reproduction",
     "results": "cmdpax.experiments",
     "sweep": "cmdpax.experiments",
 }

@@ -19,7 +19,7 @@ MODULE = """
 from typing import Annotated, NamedTuple
 
 from cmdpax.learners import Hyperparameters, Parameter, as_algorithm
-from cmdpax.schedules import constant
+from cmdpax.schemes.schedules import constant
 
 
 class Chosen(NamedTuple):

@@ -23,7 +23,7 @@ from cmdpax.learners import (
     as_algorithm,
 )
 from cmdpax.learners.algorithm import RESERVED
-from cmdpax.schedules import constant, power
+from cmdpax.schemes.schedules import constant, power
 from configurations import configured
 from learning_cases import ALGORITHM, ALGORITHMS, bandit
 

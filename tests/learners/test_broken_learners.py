@@ -12,9 +12,9 @@ import pytest
 
 import broken_learners
 import cmdpax
-from cmdpax.engine import run_batch
 from cmdpax.learners.contract import factory_name, first_flaws, flawed_runs, flaws_of
-from cmdpax.simulation import Task
+from cmdpax.learning.loop import Task
+from cmdpax.learning.workers import run_batch
 from configurations import configured, designed
 from learning_cases import NO_WARNING, logged, model
 
@@ -219,10 +219,10 @@ def test_what_is_not_a_number_is_never_safe(
 ) -> None:
     """Of two runs in a batch one breaks in episode 7: from there on every episode is unsafe."""
     monkeypatch.setattr(
-        "cmdpax.engine._on_accelerator",
+        "cmdpax.learning.workers._on_accelerator",
         lambda task: task._replace(design=task.design._replace(runs_last=runs_last)),
     )
-    monkeypatch.setattr("cmdpax.engine.num_cores", lambda: 1)
+    monkeypatch.setattr("cmdpax.learning.workers.num_cores", lambda: 1)
     fine, broken = run_both(broken_learners.wrong_if_regularized)
     assert fine["flaws"].tolist() == [0, 0, 0]
     assert broken["flaws"].tolist() == [7, 0, 0]

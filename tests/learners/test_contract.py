@@ -8,13 +8,11 @@ import numpy as np
 import pytest
 
 import cmdpax
-from cmdpax.engine import run_batch
-from cmdpax.estimation import Trajectory
-from cmdpax.group import Collected
+from cmdpax.jax_context import cast
 from cmdpax.learners import Hyperparameters, Info, Knowledge, Learner, Shown, as_algorithm
-from cmdpax.precision import cast
-from cmdpax.settings import Configuration
-from cmdpax.simulation import (
+from cmdpax.learners.statistics import Trajectory
+from cmdpax.learning.group import Collected
+from cmdpax.learning.loop import (
     Design,
     Runs,
     Task,
@@ -25,6 +23,8 @@ from cmdpax.simulation import (
     stack_runs,
     start,
 )
+from cmdpax.learning.settings import Configuration
+from cmdpax.learning.workers import run_batch
 from configurations import configured, designed
 from learning_cases import NO_WARNING, default_regularization, every_algorithm, logged, model
 

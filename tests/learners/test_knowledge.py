@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import cmdpax
+from cmdpax.jax_context import cast
 from cmdpax.learners import Knowledge, Learner
-from cmdpax.precision import cast
-from cmdpax.simulation import make_learner, stack_runs
+from cmdpax.learning.loop import make_learner, stack_runs
 from configurations import configured, designed
 from learning_cases import ALGORITHM, learn, logged, model
 

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 import cmdpax
-from cmdpax.precision import cast
-from cmdpax.settings import Configuration
-from cmdpax.simulation import (
+from cmdpax.jax_context import cast
+from cmdpax.learning.loop import (
     Block,
     Design,
     Task,
@@ -21,6 +20,7 @@ from cmdpax.simulation import (
     stack_runs,
     start,
 )
+from cmdpax.learning.settings import Configuration
 from configurations import configured, designed
 from lanes import quick_or_whole
 from learning_cases import learn, model
@@ -148,8 +148,8 @@ def test_accounts(case: Case) -> None:
 
 @pytest.mark.whole
 def test_a_batch_of_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cmdpax.group.block_size", lambda *sizes: 16)
-    monkeypatch.setattr("cmdpax.engine.num_cores", lambda: 1)
+    monkeypatch.setattr("cmdpax.learning.group.block_size", lambda *sizes: 16)
+    monkeypatch.setattr("cmdpax.learning.workers.num_cores", lambda: 1)
     chosen: dict[str, Any] = {"log": True, "potential": True, "record": [7]}
     expected = learn(model(1, horizon=2), **chosen)
     designs = []
@@ -158,7 +158,7 @@ def test_a_batch_of_runs(monkeypatch: pytest.MonkeyPatch) -> None:
         designs.append(task.design._replace(runs_last=True))
         return task._replace(design=designs[-1])
 
-    monkeypatch.setattr("cmdpax.engine._on_accelerator", runs_last)
+    monkeypatch.setattr("cmdpax.learning.workers._on_accelerator", runs_last)
     found = learn(model(1, horizon=2), **chosen)
     assert designs
     assert found.policy.shape == (2, 2, 3, 2)

@@ -23,9 +23,9 @@ from cmdpax.learners import (
     Shown,
     value_at,
 )
-from cmdpax.learning import learn_batch
-from cmdpax.schedules import Schedule, power
-from cmdpax.settings import RunSettings
+from cmdpax.learning.learn import learn_batch
+from cmdpax.learning.settings import RunSettings
+from cmdpax.schemes.schedules import Schedule, power
 from configurations import configured
 from learning_cases import logged, model
 

@@ -10,9 +10,9 @@ import pytest
 
 import cmdpax
 from checkpoint_cases import Interrupting, write_often
-from cmdpax.estimation import Trajectory
 from cmdpax.learners import Info, Knowledge, Learner, Shown
 from cmdpax.learners.base import learner_key
+from cmdpax.learners.statistics import Trajectory
 from learning_cases import model
 
 

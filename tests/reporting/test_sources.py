@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import cmdpax
+from cmdpax.paper.reproduction.verdict import Claim, Quantity, as_record
 from cmdpax.reporting.content import content
 from cmdpax.reporting.sources import find_sources
-from cmdpax.reproduction.verdict import Claim, Quantity, as_record
 from damages import empty, truncate
 from report_cases import invent
 from sweep_cases import specification

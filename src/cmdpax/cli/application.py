@@ -6,7 +6,6 @@ from typing import Annotated, NoReturn
 import typer
 
 import cmdpax
-from cmdpax.caching import cache_compilation
 from cmdpax.cli.audit import audit
 from cmdpax.cli.environments import environments
 from cmdpax.cli.frontier import frontier
@@ -17,6 +16,7 @@ from cmdpax.cli.reproduction import reproduce
 from cmdpax.cli.sweeps import compare, plot, report, sweep
 from cmdpax.cli.watching import watch
 from cmdpax.errors import CmdpaxError, cut
+from cmdpax.jax_context import cache_compilation
 
 _LONGEST = 2000  # characters of a line
 

@@ -33,7 +33,7 @@ def audit(
 
     Example: cmdpax audit random.npz --online
     """
-    from cmdpax.auditing.auditing import describe
+    from cmdpax.paper.audit.auditing import describe
 
     cmdp = cmdpax.load(file)
     with caught():

@@ -28,7 +28,7 @@ def reproduce(
     Example: cmdpax reproduce --out reproduction
     """
     from cmdpax.experiments.progress import shown
-    from cmdpax.reproduction import reproduce as run
+    from cmdpax.paper.reproduction import reproduce as run
 
     with caught(), resumable(out), shown(messages) as named:
         found = run(out, quick=quick, num_cmdps=cmdps, theory=theory, progress=named)

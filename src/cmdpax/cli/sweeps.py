@@ -11,7 +11,7 @@ import typer
 from cmdpax.cli.output import messages, print_json, results, table
 from cmdpax.cli.warned import caught, resumable
 from cmdpax.learners import symbol_of
-from cmdpax.limits import size_text
+from cmdpax.storage.limits import size_text
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A folder that `sweep` wrote.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
@@ -56,7 +56,7 @@ def sweep(
 
 def _saying_where(report: Callable[[Any], None]) -> Callable[[Any], None]:
     """The same reports, after a line that says on what the runs are made, once one is made."""
-    from cmdpax.manifest import devices
+    from cmdpax.learning.manifest import devices
 
     told = False
 

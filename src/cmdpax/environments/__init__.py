@@ -18,8 +18,8 @@ from cmdpax.environments.random import random
 from cmdpax.environments.ring import ring
 from cmdpax.environments.streaming import streaming
 from cmdpax.errors import ParameterError, nearest_name, shown
-from cmdpax.model import CMDP
-from cmdpax.validation import validate
+from cmdpax.model.cmdp import CMDP
+from cmdpax.model.validation import validate
 
 __all__ = [
     "bandit",

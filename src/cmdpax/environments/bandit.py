@@ -1,6 +1,6 @@
 """The paper's minimal example."""
 
-from cmdpax.model import CMDP, from_costs
+from cmdpax.model.cmdp import CMDP, from_costs
 
 
 def bandit() -> CMDP:

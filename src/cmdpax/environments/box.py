@@ -6,7 +6,7 @@ from cmdpax.checks import require_count, require_number
 from cmdpax.environments.grid import neighbours, on_arrival, read_drawing, slipping
 from cmdpax.environments.parameters import require_fitting
 from cmdpax.errors import ParameterError
-from cmdpax.model import CMDP, from_costs
+from cmdpax.model.cmdp import CMDP, from_costs
 
 
 def box(

@@ -6,7 +6,7 @@ import numpy as np
 
 from cmdpax.environments.parameters import stable
 from cmdpax.errors import ParameterError
-from cmdpax.transitions import Successors
+from cmdpax.model.transitions import Successors
 
 MOVES = np.array([[-1, 0], [0, 1], [1, 0], [0, -1]])  # up, right, down, left
 

@@ -7,9 +7,9 @@ import numpy as np
 from cmdpax.checks import require_count, require_flag, require_number
 from cmdpax.environments.grid import MOVES, neighbours, read_drawing, slipping
 from cmdpax.environments.parameters import require_fitting, stable
-from cmdpax.model import CMDP, from_costs
+from cmdpax.model.cmdp import CMDP, from_costs
+from cmdpax.model.validation import validate
 from cmdpax.planning.dynamic_program import greedy_values
-from cmdpax.validation import validate
 
 _CELLS_PER_GOAL = 400
 

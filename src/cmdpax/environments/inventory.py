@@ -8,7 +8,7 @@ import numpy as np
 from cmdpax.checks import require_count, require_number
 from cmdpax.environments.parameters import require_fitting
 from cmdpax.errors import ParameterError, shown
-from cmdpax.model import CMDP, from_costs
+from cmdpax.model.cmdp import CMDP, from_costs
 
 _DEMAND = (0.3, 0.2, 0.2, 0.2, 0.05, 0.05)
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from cmdpax.checks import require_count, require_number
 from cmdpax.environments.grid import neighbours, on_arrival, read_drawing, slipping
-from cmdpax.model import CMDP, from_costs
+from cmdpax.model.cmdp import CMDP, from_costs
 
 _LAYOUT = ".......G/...P..../......../.....P../......../......../...P..../S......."
 

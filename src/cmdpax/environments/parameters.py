@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from cmdpax.limits import require_room
+from cmdpax.storage.limits import require_room
 
 
 def require_fitting(*shape: int) -> None:

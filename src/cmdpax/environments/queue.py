@@ -4,7 +4,7 @@ import numpy as np
 
 from cmdpax.checks import require_count
 from cmdpax.environments.parameters import require_fitting
-from cmdpax.model import CMDP
+from cmdpax.model.cmdp import CMDP
 
 _SERVICE = np.array([0.2, 0.4, 0.6, 0.8])
 _FLOW = np.array([0.4, 0.5, 0.6, 0.7])

@@ -4,7 +4,7 @@ import numpy as np
 
 from cmdpax.checks import require_count, require_number
 from cmdpax.environments.parameters import require_fitting, stable
-from cmdpax.model import CMDP
+from cmdpax.model.cmdp import CMDP
 from cmdpax.planning.dynamic_program import greedy_values
 from cmdpax.planning.solution import slater_gap
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from cmdpax.checks import require_count, require_number
 from cmdpax.environments.parameters import require_fitting
-from cmdpax.model import CMDP, from_costs
+from cmdpax.model.cmdp import CMDP, from_costs
 
 
 def streaming(

@@ -8,16 +8,16 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from cmdpax.engine import run_batch
 from cmdpax.errors import CmdpaxError
 from cmdpax.experiments.measures import curve_rows, final_rows
 from cmdpax.experiments.runs import Batch, Model, episodes_in_memory, make_batches
 from cmdpax.experiments.specification import Specification
-from cmdpax.group import Collected
-from cmdpax.history import Account
 from cmdpax.learners.contract import FLAWS, flawed_runs
-from cmdpax.manifest import device, versions
-from cmdpax.simulation import Task, make_task
+from cmdpax.learning.group import Collected
+from cmdpax.learning.history import Account
+from cmdpax.learning.loop import Task, make_task
+from cmdpax.learning.manifest import device, versions
+from cmdpax.learning.workers import run_batch
 
 
 class Finished(NamedTuple):

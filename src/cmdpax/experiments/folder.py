@@ -33,8 +33,8 @@ from cmdpax.experiments.records import (
     require_agreement,
     sealed_text,
 )
-from cmdpax.files import load, save
-from cmdpax.model import CMDP
+from cmdpax.model.cmdp import CMDP
+from cmdpax.model.files import load, save
 from cmdpax.storage.paths import DamagedError, exists, reason, status
 from cmdpax.storage.texts import read_bytes
 from cmdpax.storage.writing import (

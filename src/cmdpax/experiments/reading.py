@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 from cmdpax.errors import FileError, ParameterError, nearest_name
 from cmdpax.experiments.folder import Folder
 from cmdpax.experiments.tables import SUMS, parameter_columns, read_final, scan_curves
-from cmdpax.files import load
-from cmdpax.history import History
 from cmdpax.learners import Hyperparameters, Named
-from cmdpax.learning import repeat
-from cmdpax.manifest import algorithm_of_runs
-from cmdpax.model import CMDP
-from cmdpax.settings import RunSettings
+from cmdpax.learning.history import History
+from cmdpax.learning.learn import repeat
+from cmdpax.learning.manifest import algorithm_of_runs
+from cmdpax.learning.settings import RunSettings
+from cmdpax.model.cmdp import CMDP
+from cmdpax.model.files import load
 
 if TYPE_CHECKING:
     import polars

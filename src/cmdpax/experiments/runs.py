@@ -15,14 +15,14 @@ import numpy as np
 from cmdpax import environments
 from cmdpax.errors import CmdpaxError, ParameterError
 from cmdpax.experiments.specification import Grids, Specification, to_optimism
-from cmdpax.files import load
 from cmdpax.learners import Algorithm, as_algorithm
-from cmdpax.limits import require_room
-from cmdpax.model import CMDP
-from cmdpax.optimism import Optimism
-from cmdpax.rescaling import require_unit_rewards
-from cmdpax.settings import RUN_BYTES, Configuration, RunSettings, as_seeds
-from cmdpax.simulation import model_bytes
+from cmdpax.learners.optimism import Optimism
+from cmdpax.learning.loop import model_bytes
+from cmdpax.learning.settings import RUN_BYTES, Configuration, RunSettings, as_seeds
+from cmdpax.model.cmdp import CMDP
+from cmdpax.model.files import load
+from cmdpax.model.rescaling import require_unit_rewards
+from cmdpax.storage.limits import require_room
 
 _BATCH_BYTES = 2**30
 _BATCH_RUNS = 64

@@ -36,10 +36,10 @@ from cmdpax.checks import require_count, require_number
 from cmdpax.environments import describe
 from cmdpax.errors import CmdpaxError, FileError, ParameterError, in_line, nearest_name, shown
 from cmdpax.learners import Algorithm, address_of, as_algorithm, registered, require_name
-from cmdpax.limits import require_room
-from cmdpax.optimism import Optimism, as_optimism
-from cmdpax.schedules import Schedule
-from cmdpax.settings import RunSettings, as_seeds
+from cmdpax.learners.optimism import Optimism, as_optimism
+from cmdpax.learning.settings import RunSettings, as_seeds
+from cmdpax.schemes.schedules import Schedule
+from cmdpax.storage.limits import require_room
 from cmdpax.storage.texts import read_toml
 
 DEFAULT_RECORDED = 1000

@@ -22,8 +22,8 @@ from cmdpax.experiments.runs import (
     make_runs,
 )
 from cmdpax.experiments.specification import SHARED, Specification, read_specification
-from cmdpax.learning import require_stationary
-from cmdpax.manifest import device, versions
+from cmdpax.learning.learn import require_stationary
+from cmdpax.learning.manifest import device, versions
 from cmdpax.planning.solution import solve
 
 _TOLD = 8

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from cmdpax.errors import in_line
 from cmdpax.learners import registered
-from cmdpax.schedules import Schedule
+from cmdpax.schemes.schedules import Schedule
 from cmdpax.storage.paths import DamagedError
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cmdpax.figures.style import CONSTRAINT, OBJECTIVE, OTHERS, REFERENCE, band, canvas
-from cmdpax.history import History
-from cmdpax.iteration import Iterates
+from cmdpax.learning.history import History
+from cmdpax.schemes.iteration import Iterates
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -15,9 +15,9 @@ from gymnasium.spaces import Discrete, MultiDiscrete
 
 from cmdpax.checks import check_choice, require_flag, whole_number
 from cmdpax.errors import ParameterError, nearest_name, shown
-from cmdpax.model import CMDP, ceilings
-from cmdpax.transitions import Successors
-from cmdpax.validation import validate
+from cmdpax.model.cmdp import CMDP, ceilings
+from cmdpax.model.transitions import Successors
+from cmdpax.model.validation import validate
 
 Observation: TypeAlias = Any
 """The state, an `int`; or `[state, step]`, an array of two integers."""

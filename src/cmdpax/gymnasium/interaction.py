@@ -16,7 +16,7 @@ from cmdpax.gymnasium.signals import Signals, Step, require_nothing_allowed, sig
 from cmdpax.gymnasium.spaces import Translation, translation_of
 from cmdpax.live import Agent, AgentAccount, EpisodeRecord
 from cmdpax.live.saving import read
-from cmdpax.log import Log
+from cmdpax.model.log import Log
 
 Callback = Callable[[Agent, EpisodeRecord], Any]
 """Called after every episode; returning True ends the interaction."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cmdpax.errors import ModelError, ParameterError
-from cmdpax.validation import ROW_SUM_TOLERANCE
+from cmdpax.model.validation import ROW_SUM_TOLERANCE
 
 
 class Outcomes(NamedTuple):

@@ -14,10 +14,10 @@ import numpy as np
 from cmdpax.checks import require_count
 from cmdpax.errors import ParameterError, shown
 from cmdpax.gymnasium.outcomes import Outcomes, read_outcomes
-from cmdpax.layouts import as_initial, as_lists
-from cmdpax.model import CMDP, ArrayLike, from_costs
-from cmdpax.transitions import Successors
-from cmdpax.validation import validate
+from cmdpax.model.cmdp import CMDP, ArrayLike, from_costs
+from cmdpax.model.toolbox import as_initial, as_lists
+from cmdpax.model.transitions import Successors
+from cmdpax.model.validation import validate
 
 Cost = ArrayLike | Callable[[int, int, int], float]
 """An array `[S]` or `[S, A]`, or a function `cost(state, action, next_state)`."""

@@ -1,6 +1,17 @@
 """Learners of an unknown CMDP: the registered algorithms, and all that an author of one needs."""
 
-from cmdpax.estimation import (
+from cmdpax.learners.algorithm import Algorithm, Named
+from cmdpax.learners.base import Factory, Info, Learner, Shown, on_host
+from cmdpax.learners.registry import (
+    address_of,
+    algorithms,
+    as_algorithm,
+    is_baseline,
+    registered,
+    require_name,
+    symbol_of,
+)
+from cmdpax.learners.statistics import (
     Knowledge,
     OptimisticModel,
     Statistics,
@@ -11,22 +22,11 @@ from cmdpax.estimation import (
     record,
     transition_counts,
 )
-from cmdpax.learners.algorithm import Algorithm, Named
-from cmdpax.learners.base import Factory, Info, Learner, Shown, on_host
-from cmdpax.learners.hyperparameters import Hyperparameters, Rates, rates_at
-from cmdpax.learners.parameters import Parameter
-from cmdpax.learners.registry import (
-    address_of,
-    algorithms,
-    as_algorithm,
-    is_baseline,
-    registered,
-    require_name,
-    symbol_of,
-)
 from cmdpax.learners.truncated_evaluation import evaluate
-from cmdpax.schedules import Scheduled, value_at
-from cmdpax.schemes import dual_descent, lagrangian, mirror_ascent, primal_dual_step
+from cmdpax.schemes.hyperparameters import Hyperparameters, Rates, rates_at
+from cmdpax.schemes.parameters import Parameter
+from cmdpax.schemes.schedules import Scheduled, value_at
+from cmdpax.schemes.updates import dual_descent, lagrangian, mirror_ascent, primal_dual_step
 
 __all__ = [
     "Algorithm",

@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 
 from cmdpax.errors import ParameterError, in_line, nearest_name, shown
 from cmdpax.learners.base import Factory
-from cmdpax.learners.hyperparameters import Hyperparameters, require_damped
-from cmdpax.learners.parameters import Parameter, choose, parameters_of
+from cmdpax.schemes.hyperparameters import Hyperparameters, require_damped
+from cmdpax.schemes.parameters import Parameter, choose, parameters_of
 
 _MODEL = "cmdp horizon initial num_actions num_states rewards constraint_rewards thresholds"
 _LIVE = "successors reward_range constraint_ranges senses names seed"

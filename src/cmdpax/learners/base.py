@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Integer, Key
 
-from cmdpax.estimation import Knowledge, Statistics, Trajectory
+from cmdpax.learners.statistics import Knowledge, Statistics, Trajectory
 
 _LEARNER_KEYS = 2**31  # the simulator folds in k itself, which is smaller
 

@@ -16,9 +16,9 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Integer, Key
 
 from cmdpax.errors import LearnerError
-from cmdpax.estimation import Knowledge, Statistics, Trajectory
 from cmdpax.learners.base import Factory, Info, Learner, Shown
-from cmdpax.model import Sizes
+from cmdpax.learners.statistics import Knowledge, Statistics, Trajectory
+from cmdpax.model.cmdp import Sizes
 
 _ARRAYS = (jax.Array, np.ndarray, np.generic, int, float)
 _ARGUMENTS = (("key",), ("state", "trajectory", "key"), ("state",))  # of init, update and show

@@ -17,7 +17,8 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer, Key
 
-from cmdpax.estimation import (
+from cmdpax.learners.base import Info, Learner, Shown
+from cmdpax.learners.statistics import (
     Knowledge,
     Statistics,
     Trajectory,
@@ -26,11 +27,10 @@ from cmdpax.estimation import (
     optimistic_model,
     record,
 )
-from cmdpax.learners.base import Info, Learner, Shown
-from cmdpax.learners.hyperparameters import Hyperparameters, rates_at
+from cmdpax.model.transitions import at_step
 from cmdpax.planning.dynamic_program import Stage, backward_plan, greedy, soft
-from cmdpax.schemes import dual_descent
-from cmdpax.transitions import at_step
+from cmdpax.schemes.hyperparameters import Hyperparameters, rates_at
+from cmdpax.schemes.updates import dual_descent
 
 
 class DualState(NamedTuple):

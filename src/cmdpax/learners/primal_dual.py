@@ -15,7 +15,8 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer, Key
 
-from cmdpax.estimation import (
+from cmdpax.learners.base import Info, Learner, Shown
+from cmdpax.learners.statistics import (
     Knowledge,
     Statistics,
     Trajectory,
@@ -23,10 +24,9 @@ from cmdpax.estimation import (
     optimistic_model,
     record,
 )
-from cmdpax.learners.base import Info, Learner, Shown
-from cmdpax.learners.hyperparameters import Hyperparameters, rates_at
 from cmdpax.learners.truncated_evaluation import evaluate
-from cmdpax.schemes import primal_dual_step
+from cmdpax.schemes.hyperparameters import Hyperparameters, rates_at
+from cmdpax.schemes.updates import primal_dual_step
 
 
 class PrimalDualState(NamedTuple):

@@ -7,9 +7,9 @@ from typing import Any
 from cmdpax.errors import ParameterError, nearest_name, shown
 from cmdpax.learners.algorithm import Algorithm, Named, imported, name_of, require_address, wrap
 from cmdpax.learners.dual import regularized_dual, vanilla_dual
-from cmdpax.learners.hyperparameters import Hyperparameters
-from cmdpax.learners.parameters import Parameter, parameters_of
 from cmdpax.learners.primal_dual import primal_dual
+from cmdpax.schemes.hyperparameters import Hyperparameters
+from cmdpax.schemes.parameters import Parameter, parameters_of
 
 
 def _with_regularization(**said: Any) -> tuple[Parameter, ...]:

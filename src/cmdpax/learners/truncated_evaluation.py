@@ -5,9 +5,9 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from cmdpax.estimation import OptimisticModel, is_short
-from cmdpax.evaluation import backward_scan
-from cmdpax.transitions import at_step, backup_signals
+from cmdpax.learners.statistics import OptimisticModel, is_short
+from cmdpax.model.evaluation import backward_scan
+from cmdpax.model.transitions import at_step, backup_signals
 
 
 def evaluate(

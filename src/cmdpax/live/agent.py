@@ -10,8 +10,10 @@ import numpy as np
 
 from cmdpax.checks import require_flag, require_index
 from cmdpax.errors import ParameterError
+from cmdpax.jax_context import in_double_precision, to_numpy
 from cmdpax.learners import Algorithm, Named, as_algorithm
 from cmdpax.learners.contract import require_sound
+from cmdpax.learners.optimism import Optimism
 from cmdpax.live import saving
 from cmdpax.live.accounts import AgentAccount, Tally, make_account
 from cmdpax.live.declaration import FOREVER, Declaration, declare
@@ -20,9 +22,7 @@ from cmdpax.live.logs import Logged, episodes_of
 from cmdpax.live.steps import Sight, begin, follow, look, no_steps, shapes, trajectory_of
 from cmdpax.live.told import Setting, tell
 from cmdpax.live.turns import Turn, in_turn
-from cmdpax.log import Log
-from cmdpax.optimism import Optimism
-from cmdpax.precision import in_double_precision, to_numpy
+from cmdpax.model.log import Log
 
 
 class _Now(NamedTuple):

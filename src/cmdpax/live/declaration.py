@@ -16,13 +16,13 @@ from cmdpax.learners import (
     as_algorithm,
     registered,
 )
-from cmdpax.limits import require_room
+from cmdpax.learners.optimism import Optimism, as_optimism
 from cmdpax.live.units import ROUNDING, SENSES, Units, declare_units
-from cmdpax.model import CMDP, Sizes, as_floats, as_indices, is_single
-from cmdpax.optimism import Optimism, as_optimism
-from cmdpax.schedules import Schedule, is_constant
-from cmdpax.transitions import Successors
-from cmdpax.validation import validate
+from cmdpax.model.cmdp import CMDP, Sizes, as_floats, as_indices, is_single
+from cmdpax.model.transitions import Successors
+from cmdpax.model.validation import validate
+from cmdpax.schemes.schedules import Schedule, is_constant
+from cmdpax.storage.limits import require_room
 
 _ARRAYS = ("thresholds", "initial", "rewards", "constraint_rewards", "successors")
 FOREVER = 2**31 - 1

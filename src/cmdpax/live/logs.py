@@ -6,8 +6,8 @@ import numpy as np
 
 from cmdpax.errors import ModelError
 from cmdpax.live.declaration import Declaration
-from cmdpax.log import Log
-from cmdpax.logs import check_indices, check_played, reached, read_log
+from cmdpax.model.empirical import check_indices, check_played, reached, read_log
+from cmdpax.model.log import Log
 
 
 class Logged(NamedTuple):

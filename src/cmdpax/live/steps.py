@@ -15,12 +15,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Integer, Key
 
-from cmdpax.estimation import Knowledge, Trajectory
 from cmdpax.learners.base import Learner, learner_key
 from cmdpax.learners.contract import flaws_of, make_checked
+from cmdpax.learners.statistics import Knowledge, Trajectory
 from cmdpax.live.told import Setting, Told
-from cmdpax.model import Sizes
-from cmdpax.transitions import sample_index
+from cmdpax.model.cmdp import Sizes
+from cmdpax.model.transitions import sample_index
 
 
 class Sight(NamedTuple):

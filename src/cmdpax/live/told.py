@@ -5,12 +5,12 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from cmdpax.jax_context import cast
 from cmdpax.learners.algorithm import Algorithm
+from cmdpax.learners.optimism import Bonuses
 from cmdpax.live.declaration import Declaration
-from cmdpax.model import Sizes
-from cmdpax.optimism import Bonuses
-from cmdpax.precision import cast
-from cmdpax.transitions import Support
+from cmdpax.model.cmdp import Sizes
+from cmdpax.model.transitions import Support
 
 
 class Setting(NamedTuple):

@@ -30,10 +30,10 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from cmdpax.model import CMDP
+from cmdpax.model.cmdp import CMDP
+from cmdpax.model.transitions import Successors
 from cmdpax.planning.scaling import Scaled
 from cmdpax.planning.stepping import Stepper, part_at
-from cmdpax.transitions import Successors
 
 _ROUNDOFF = 2.0**-53
 _MARGIN = 1.01  # for products of errors, and for the rounding of the bounds themselves

@@ -29,12 +29,12 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from cmdpax.model import CMDP
+from cmdpax.model.cmdp import CMDP
+from cmdpax.model.transitions import Successors
 from cmdpax.planning.certificate import rounding_of, sharper_bound
 from cmdpax.planning.dynamic_program import greedy_plans, place
 from cmdpax.planning.master import Master, MasterSolution
 from cmdpax.planning.scaling import scale
-from cmdpax.transitions import Successors
 
 Progress = Callable[[int, float], None]
 """Called with the number of columns and the gap (infinite while nothing is feasible)."""

@@ -27,7 +27,7 @@ import math
 import numpy as np
 from jaxtyping import Float
 
-from cmdpax.model import CMDP
+from cmdpax.model.cmdp import CMDP
 from cmdpax.planning.stepping import Lists, Matrix, Stepper, values_ahead
 
 _DEPENDENT = 1e-12  # gains per unit of occupancy that count as linearly dependent

@@ -20,10 +20,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Integer
 
-from cmdpax.evaluation import backward_scan, signals_at
-from cmdpax.model import CMDP, Sizes
-from cmdpax.precision import in_double_precision
-from cmdpax.transitions import Transitions, Transposed, at_step, backup, backup_signals, choose
+from cmdpax.jax_context import in_double_precision
+from cmdpax.model.cmdp import CMDP, Sizes
+from cmdpax.model.evaluation import backward_scan, signals_at
+from cmdpax.model.transitions import (
+    Transitions,
+    Transposed,
+    at_step,
+    backup,
+    backup_signals,
+    choose,
+)
 
 _WORTH_MOVING = 250_000  # stored transitions times steps from which an accelerator is faster
 

@@ -33,13 +33,13 @@ from cmdpax.errors import (
     SolverError,
     shown,
 )
-from cmdpax.model import CMDP, as_floats
+from cmdpax.jax_context import in_double_precision
+from cmdpax.model.cmdp import CMDP, as_floats
+from cmdpax.model.validation import validate
 from cmdpax.planning.column_generation import Generator, Outcome
 from cmdpax.planning.feasibility import maximise
 from cmdpax.planning.recovery import Mixture
 from cmdpax.planning.solution import in_user_units
-from cmdpax.precision import in_double_precision
-from cmdpax.validation import validate
 
 # Shares of the points that the default thresholds spend on the flat and on the infeasible part.
 _FLAT_SHARE, _INFEASIBLE_SHARE = 0.15, 0.1

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from cmdpax.model import CMDP
+from cmdpax.model.cmdp import CMDP
+from cmdpax.model.transitions import Successors
 from cmdpax.planning.stepping import part_at
-from cmdpax.transitions import Successors
 
 if TYPE_CHECKING:
     import scipy.sparse

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from cmdpax.evaluation import evaluate_policy
+from cmdpax.model.evaluation import evaluate_policy
 from cmdpax.planning import linear_program
 from cmdpax.planning.certificate import rounding_of, sharper_bound
 from cmdpax.planning.column_generation import Generator

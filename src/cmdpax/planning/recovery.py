@@ -6,12 +6,12 @@ from typing import NamedTuple
 import numpy as np
 
 from cmdpax.errors import CmdpaxWarning
-from cmdpax.model import CMDP
+from cmdpax.jax_context import in_double_precision
+from cmdpax.model.cmdp import CMDP
 from cmdpax.planning.column_generation import Column, num_priced
 from cmdpax.planning.derandomization import derandomize
 from cmdpax.planning.dynamic_program import greedy_plans, place
 from cmdpax.planning.stepping import Stepper, occupancy_of
-from cmdpax.precision import in_double_precision
 
 _NEGLIGIBLE = 1e-13  # weights below this are the rounding of the master problem
 _AS_GOOD = 1e-12  # what removing needless randomness may cost, per unit of scale and of horizon

@@ -22,10 +22,10 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from cmdpax.checks import require_positive
-from cmdpax.model import CMDP
+from cmdpax.jax_context import in_double_precision
+from cmdpax.model.cmdp import CMDP
+from cmdpax.model.validation import validate
 from cmdpax.planning.dynamic_program import SoftPlan, place, soft_plan
-from cmdpax.precision import in_double_precision
-from cmdpax.validation import validate
 
 _MAX_NEWTON_STEPS = 200
 _PATIENCE = 3  # steps without improvement that end it

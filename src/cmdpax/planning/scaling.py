@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cmdpax.model import CMDP
-from cmdpax.validation import ROW_SUM_TOLERANCE
+from cmdpax.model.cmdp import CMDP
+from cmdpax.model.validation import ROW_SUM_TOLERANCE
 
 
 class Scaled(NamedTuple):

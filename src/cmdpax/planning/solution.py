@@ -8,15 +8,15 @@ import numpy as np
 
 from cmdpax.checks import check_choice, require_count, require_positive
 from cmdpax.errors import CmdpaxWarning
-from cmdpax.model import CMDP
+from cmdpax.jax_context import in_double_precision
+from cmdpax.model.cmdp import CMDP
+from cmdpax.model.validation import validate
 from cmdpax.planning.certificate import Certificate, certify
 from cmdpax.planning.column_generation import Generator, Outcome, Progress
 from cmdpax.planning.feasibility import SlaterGap, maximise, slater_gap_of
 from cmdpax.planning.occupancies import slater_gap_by_occupancies, solve_occupancies
 from cmdpax.planning.recovery import Mixture, Plan, recover_plan, simplify_plan
 from cmdpax.planning.scaling import scale
-from cmdpax.precision import in_double_precision
-from cmdpax.validation import validate
 
 METHODS = ("column-generation", "occupancy-lp")
 

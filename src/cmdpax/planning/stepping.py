@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Shaped
 
-from cmdpax.model import CMDP
-from cmdpax.transitions import Successors
+from cmdpax.model.cmdp import CMDP
+from cmdpax.model.transitions import Successors
 
 _BLOCK = 2_000_000  # numbers that are collected at once
 _SMALL = 32  # states up to which a matrix is faster than lists

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from cmdpax.environments import make
 from cmdpax.figures.style import palette
 from cmdpax.intervals import student
-from cmdpax.model import CMDP
+from cmdpax.model.cmdp import CMDP
 from cmdpax.planning.solution import solve
 from cmdpax.reporting.allotting import Allotment, Group, allot
 from cmdpax.reporting.curves import Members, count_recorded, find_groups, make_blocks

@@ -10,7 +10,7 @@ from cmdpax.errors import FileError
 from cmdpax.experiments.reading import Results
 from cmdpax.experiments.tables import LATER
 from cmdpax.intervals import half_width
-from cmdpax.model import CMDP
+from cmdpax.model.cmdp import CMDP
 from cmdpax.reporting.allotting import Allotment
 from cmdpax.reporting.encoding import all_rounded, encode
 from cmdpax.reporting.tables import Listing

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from cmdpax.errors import CmdpaxError, CmdpaxWarning
-from cmdpax.model import CMDP
+from cmdpax.model.cmdp import CMDP
 from cmdpax.planning.frontier import frontier
 from cmdpax.reporting.encoding import all_rounded, rounded
 

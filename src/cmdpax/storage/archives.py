@@ -15,7 +15,7 @@ from typing import IO, Any, Literal, NamedTuple
 import numpy as np
 
 from cmdpax.errors import CmdpaxError, FileError
-from cmdpax.limits import require_file_room
+from cmdpax.storage.limits import require_file_room
 from cmdpax.storage.paths import DamagedError, reason, require_file
 
 _MAGIC = b"\x93NUMPY"

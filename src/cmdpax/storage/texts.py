@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from cmdpax.errors import FileError, in_line
-from cmdpax.limits import max_file_bytes, require_file_room
+from cmdpax.storage.limits import max_file_bytes, require_file_room
 from cmdpax.storage.paths import reason, require_file, status
 
 _MEMORY_PER_BYTE = 16  # of a text, when it has become Python objects

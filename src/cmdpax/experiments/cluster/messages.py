@@ -21,10 +21,10 @@ from cmdpax.experiments.measures import MAY_BE_NAN, chosen_columns
 from cmdpax.experiments.records import checksum
 from cmdpax.experiments.runs import Batch, Model, Run
 from cmdpax.experiments.specification import read_specification
-from cmdpax.files import load, save
 from cmdpax.learners import Algorithm, as_algorithm
-from cmdpax.manifest import read_configuration
-from cmdpax.model import CMDP
+from cmdpax.learning.manifest import read_configuration
+from cmdpax.model.cmdp import CMDP
+from cmdpax.model.files import load, save
 from cmdpax.storage.texts import parse_json
 from cmdpax.version import __version__
 

@@ -5,11 +5,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cmdpax.caching import cache_compilation
-from cmdpax.engine import one_core
 from cmdpax.experiments.cluster.cutting import measure
 from cmdpax.experiments.cluster.messages import Header, read_order, write_answer, write_header
 from cmdpax.experiments.executing import in_one_line, made_here, run_in_parts
+from cmdpax.jax_context import cache_compilation
+from cmdpax.learning.workers import one_core
 
 
 def run_order(order: bytes, on_one_core: bool, *models: bytes) -> list[bytes]:

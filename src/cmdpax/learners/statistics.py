@@ -1,0 +1,244 @@
+"""What a learner knows, and what it makes of its episodes: counts and a model, Eqs. (8)-(9).
+
+After k - 1 episodes, with n_h(s, a) visits,
+
+    p̄_h(t | s, a) = (visits that went to t) / (n ∨ 1),      r̄, ū = mean observations (over n ∨ 1),
+
+and the optimistic model adds bonuses that shrink with the visits:
+
+    r̂ = r̄ + b,    û = ū + b,    ψ̂ = ψ + b^p log A,    p̂ = p̄.
+
+Only H rows of the model change per episode, so the rows are updated and nothing of size S·A·S is
+computed anew. Where the states that may follow are listed, a row has one entry per listed state.
+"""
+
+from typing import Any, NamedTuple, TypeAlias
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Integer
+
+from cmdpax.learners.optimism import Bonuses
+from cmdpax.model.cmdp import Sizes
+from cmdpax.model.transitions import (
+    Successors,
+    Support,
+    Transposed,
+    at_step,
+    backup_signals,
+    row_at,
+)
+
+
+class Knowledge(NamedTuple):
+    """What a learner knows before its first episode."""
+
+    sizes: Sizes
+    initial: Float[Array, " S"]  # μ
+    thresholds: Float[Array, " I"]  # c
+    signals: Float[Array, "H J S A"] | None  # r and u, where they are known
+    support: Support | None  # the states that may follow, where they are listed
+    bonuses: Bonuses
+    stationary: bool = False  # the model is the same at every step: counts are shared by the steps
+    num_episodes: Integer[Array, ""] | None = None  # K, for an algorithm that is not anytime
+
+    @property
+    def num_tables(self) -> int:
+        """How many tables of counts there are: one per step, or one for all."""
+        return 1 if self.stationary else self.sizes.horizon
+
+
+class Trajectory(NamedTuple):
+    """One episode, as the learner sees it.
+
+    Where a live system cut it short, the steps that did not happen have action A: no table has a
+    place for it, and JAX drops what is written there, so that nothing is counted.
+    """
+
+    states: Integer[Array, " H+1"]
+    actions: Integer[Array, " H"]
+    rewards: Float[Array, " H"]
+    constraint_rewards: Float[Array, "I H"]
+
+
+# -------------------------------------------------------------------------------------- statistics
+
+
+_SHORT_HORIZON = 16
+
+Rows: TypeAlias = Array | tuple[Array, ...]
+"""One array for all steps, or for a short horizon a tuple of arrays, each changed in place."""
+
+
+def is_short(horizon: int) -> bool:
+    """Whether the steps of a horizon are compiled one by one, each with arrays of its own.
+
+    A slice of a large array is copied before it is multiplied, an array is not.
+    """
+    return horizon <= _SHORT_HORIZON
+
+
+class Statistics(NamedTuple):
+    """Counts and sums of the episodes so far, Eq. (8), and the rows p̂ made of them.
+
+    H is 1 where the steps share their counts. Rows have T = S entries, or one per slot of the
+    lists of states that may follow. Those of p̂ are kept as their products with values are fastest:
+    `[T, S, A]` per step, lists `[S, A, T]`. So the layout depends on the horizon and on how the
+    model is stored: read visits here, and everything else through `empirical_model`,
+    `optimistic_model` and `transition_counts`, whose shapes are always the same.
+    """
+
+    visits: Integer[Array, "H S A"]
+    transition_counts: Any  # Rows of integers, [S, A, T] per step
+    transitions: Any  # Rows: p̂
+    reward_sums: Float[Array, "H J S A"] | None  # signal 0 is the reward; None: known
+
+
+def empty_statistics(knowledge: Knowledge) -> Statistics:
+    """Statistics of no episode."""
+    num_constraints, _, num_states, num_actions = knowledge.sizes
+    support, dtype = knowledge.support, knowledge.initial.dtype
+    mass = jnp.asarray(knowledge.bonuses.unvisited_mass, dtype)
+    num_tables = knowledge.num_tables
+    pairs = (num_tables, num_states, num_actions)
+    if support is None:
+        row_length = num_states
+        rows = jnp.broadcast_to(mass / num_states, (num_tables, num_states, *pairs[1:]))
+    else:
+        row_length = support.successors.shape[-1]
+        valid = jnp.broadcast_to(support.valid, (*pairs, row_length)).astype(dtype)
+        rows = mass * valid / jnp.sum(valid, axis=-1, keepdims=True)
+    counts = jnp.zeros((*pairs, row_length), jnp.int32)
+    short = is_short(knowledge.sizes.horizon) and not knowledge.stationary
+    return Statistics(
+        visits=jnp.zeros(pairs, jnp.int32),
+        transition_counts=tuple(counts) if short else counts,
+        transitions=tuple(rows) if short else rows,
+        reward_sums=None
+        if knowledge.signals is not None
+        else jnp.zeros((num_tables, 1 + num_constraints, num_states, num_actions), dtype),
+    )
+
+
+def record(knowledge: Knowledge, statistics: Statistics, trajectory: Trajectory) -> Statistics:
+    """Count an episode: H rows change."""
+    steps = jnp.arange(knowledge.sizes.horizon)
+    if knowledge.stationary:
+        steps = jnp.zeros_like(steps)
+    states, actions = trajectory.states[:-1], trajectory.actions
+    at = (steps, states, actions)
+    visits = statistics.visits.at[at].add(1)
+    entries = _entries(knowledge.support, trajectory)
+    counts, rows = statistics.transition_counts, statistics.transitions
+    listed = knowledge.support is not None
+    if isinstance(counts, tuple):
+        each = [
+            _count(count, row, visits[step], states[step], actions[step], entries[step], listed)
+            for step, (count, row) in enumerate(zip(counts, rows, strict=True))
+        ]
+        counts, rows = (tuple(new) for new in zip(*each, strict=True))
+    else:
+        counts = counts.at[(*at, entries)].add(1)
+        means = _means(counts[at], visits[at], rows.dtype)
+        rows = rows.at[at if listed else (steps, slice(None), states, actions)].set(means)
+    sums = statistics.reward_sums
+    if sums is not None:
+        observed = jnp.vstack([trajectory.rewards[None], trajectory.constraint_rewards])
+        sums = sums.at[steps, :, states, actions].add(observed.T)
+    return Statistics(visits, counts, rows, sums)
+
+
+def _count(
+    count: Array, row: Array, visits: Array, state: Array, action: Array, entry: Array, listed: bool
+) -> tuple[Array, Array]:
+    """Count one step of an episode, in arrays of that step."""
+    count = count.at[state, action, entry].add(1)
+    means = _means(count[state, action], visits[state, action], row.dtype)
+    place = (state, action) if listed else (slice(None), state, action)
+    return count, row.at[place].set(means)
+
+
+def _means(counts: Array, visits: Array, dtype: Any) -> Array:
+    return counts.astype(dtype) / visits.astype(dtype)[..., None]
+
+
+def _entries(support: Support | None, trajectory: Trajectory) -> Integer[Array, " H"]:
+    """Which entry of its row each transition of an episode belongs to."""
+    following = trajectory.states[1:]
+    if support is None:
+        return following
+
+    def slot(step: Array, state: Array, action: Array, successor: Array) -> Array:
+        successors, valid = row_at(support, step, state, action)
+        return jnp.argmax((successors == successor) & valid).astype(jnp.int32)
+
+    steps = jnp.arange(following.shape[0])
+    return jax.vmap(slot)(steps, trajectory.states[:-1], trajectory.actions, following)
+
+
+# -------------------------------------------------------------------------------- optimistic model
+
+
+class OptimisticModel(NamedTuple):
+    """r̂ and û (stacked), p̂ and b^p of Eq. (9)."""
+
+    signals: Float[Array, "H J S A"]  # r̂, û_1, …
+    transitions: Any  # p̂: `Transposed` or `Successors`, all steps or a tuple of steps
+    transition_bonus: Float[Array, "H S A"]  # b^p
+
+    def expected_next(
+        self, step: int | Integer[Array, ""], values: Float[Array, "L S"]
+    ) -> Float[Array, "L S A"]:
+        """Σ_t p̂_h(t | s, a) V(t) of several functions of the state, h = step + 1.
+
+        With a short horizon each step has arrays of its own, so that the step must be a number.
+        """
+        return backup_signals(at_step(self.transitions, step), values)
+
+
+def optimistic_model(knowledge: Knowledge, statistics: Statistics) -> OptimisticModel:
+    """The optimistic model of the episodes counted so far, Eq. (9)."""
+    bonuses, (_, *pairs) = knowledge.bonuses, knowledge.sizes
+    dtype = jnp.result_type(bonuses.transition)
+    visits = jnp.maximum(statistics.visits, 1).astype(dtype)  # n ∨ 1
+    shrinking = jnp.broadcast_to(1 / jnp.sqrt(visits), pairs)
+    transition_bonus = bonuses.transition * shrinking
+    bonus = (bonuses.reward + bonuses.transition) * shrinking
+    transitions = _transitions(knowledge.support, statistics.transitions)
+    if knowledge.signals is not None:
+        return OptimisticModel(knowledge.signals + bonus[:, None], transitions, transition_bonus)
+    assert statistics.reward_sums is not None
+    signals = statistics.reward_sums / visits[:, None] + bonus[:, None]
+    untried = (statistics.visits == 0) & ~jnp.isnan(bonuses.unvisited_reward)
+    signals = jnp.where(untried[:, None], bonuses.unvisited_reward, signals)
+    return OptimisticModel(signals, transitions, transition_bonus)
+
+
+def empirical_model(knowledge: Knowledge, statistics: Statistics) -> OptimisticModel:
+    """The model of the episodes counted so far without a bonus: r̄ and ū (or r and u), and p̄."""
+    zero = jnp.zeros((), knowledge.initial.dtype)
+    plain = knowledge.bonuses._replace(reward=zero, transition=zero)
+    return optimistic_model(knowledge._replace(bonuses=plain), statistics)
+
+
+def transition_counts(knowledge: Knowledge, statistics: Statistics) -> Integer[Array, "H S A S"]:
+    """How often each state followed, `[H, S, A, S]`; H is 1 where the steps share their counts."""
+    counts = statistics.transition_counts
+    counts = jnp.stack(counts) if isinstance(counts, tuple) else counts
+    if knowledge.support is None:
+        return counts
+    successors = jnp.broadcast_to(knowledge.support.successors, counts.shape)
+    places = jnp.indices(counts.shape[:3], sparse=True)
+    empty = jnp.zeros((*counts.shape[:3], knowledge.sizes.num_states), counts.dtype)
+    return empty.at[(*(place[..., None] for place in places), successors)].add(counts)
+
+
+def _transitions(support: Support | None, rows: Rows) -> Any:
+    """The rows of p̂ in the storage that they have."""
+    if support is None:
+        return tuple(map(Transposed, rows)) if isinstance(rows, tuple) else Transposed(rows)
+    if not isinstance(rows, tuple):
+        return Successors(support.successors, rows)
+    return tuple(
+        Successors(at_step(support, step).successors, row) for step, row in enumerate(rows)
+    )

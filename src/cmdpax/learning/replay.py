@@ -1,0 +1,158 @@
+"""`replay`: a learner fed with logged episodes instead of playing its own."""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cmdpax.errors import ModelError
+from cmdpax.jax_context import in_double_precision
+from cmdpax.learners import Named, as_algorithm
+from cmdpax.learners.base import Info, learner_key
+from cmdpax.learners.contract import first_flaws, flaws_of, require_sound
+from cmdpax.learners.optimism import Optimism, as_optimism
+from cmdpax.learners.statistics import Trajectory
+from cmdpax.learning.loop import Design, Runs, make_learner, stack_runs
+from cmdpax.learning.settings import Configuration, as_seeds
+from cmdpax.model.cmdp import CMDP
+from cmdpax.model.empirical import read_log, require_observed
+from cmdpax.model.log import Log
+from cmdpax.model.rescaling import require_unit_rewards
+from cmdpax.model.transitions import Successors
+from cmdpax.model.validation import validate
+
+
+class Replay(NamedTuple):
+    """What a learner made of logged episodes, k = 1, …, K.
+
+    Attributes:
+        multipliers: λ_k, `[K, I]`.
+        optimistic_constraint_values: V̂_u of π_k, `[K, I]`.
+        policies: π_k, `[K, H, S, A]`.
+        q_values: Q̂_z of π_k, `[K, H, S, A]`; None for the dual algorithms.
+    """
+
+    multipliers: np.ndarray
+    optimistic_constraint_values: np.ndarray
+    policies: np.ndarray
+    q_values: np.ndarray | None
+
+
+@in_double_precision
+def replay(
+    cmdp: CMDP,
+    algorithm: Named,
+    log: Log,
+    *,
+    optimism: str | Optimism = "empirical",
+    seed: int = 0,
+    **parameters: Any,
+) -> Replay:
+    """Feed logged episodes to a learner, in order, and show what it would have done.
+
+    Of the CMDP the learner gets what it may know: sizes, thresholds, the start, and the rewards if
+    the profile says that they are known.
+
+    Args:
+        cmdp: the model; rewards in [0, 1].
+        algorithm: as for `learn`, like the parameters.
+        log: `.states [K, H+1]`, `.actions [K, H]`, `.rewards [K, H]`,
+            `.constraint_rewards [K, I, H]`, such as `history.log.run(0)`.
+        optimism: as for `learn`.
+        seed: of a learner's own randomness; the paper's algorithms have none.
+        parameters: those of the algorithm.
+
+    Raises:
+        LearnerError: as in `learn`.
+    """
+    validate(cmdp)
+    require_unit_rewards(cmdp)
+    trajectories = _trajectories(cmdp, log)
+    num_episodes = len(trajectories.actions)
+    known = as_algorithm(algorithm)
+    chosen = known.choose(parameters, num_episodes, ("optimism", "seed"))
+    profile = as_optimism(optimism, num_episodes)
+    configuration = Configuration(as_seeds([seed])[0], known, chosen, profile)
+    design = Design(known, profile.rewards == "known", choices=known.choices(chosen))
+    runs = stack_runs(cmdp.sizes, [configuration], num_episodes, float)
+    run = jax.tree.map(lambda array: array[0], runs)
+    info, policies, flaws = _feed(design, jax.device_put(cmdp), run, trajectories)
+    require_sound(known.name, np.asarray(flaws)[None], lambda place: configuration.words)
+    return Replay(
+        np.array(info.multipliers),
+        np.array(info.constraint_values),
+        np.array(policies),
+        None if info.q_values is None else np.array(info.q_values),
+    )
+
+
+@functools.partial(jax.jit, static_argnames="design")
+def _feed(
+    design: Design, cmdp: CMDP, run: Runs, log: Trajectory
+) -> tuple[Info, jax.Array, jax.Array]:
+    """What every episode showed, its policy, and the first flaws."""
+    learner = make_learner(design, cmdp, run)
+
+    def step(state: Any, at: tuple[jax.Array, Trajectory]) -> tuple[Any, tuple[Info, jax.Array]]:
+        episode, trajectory = at
+        shown = learner.show(state)
+        following = learner.update(state, trajectory, learner_key(run.keys, episode))
+        # Statistics of every episode would be K copies of a model.
+        return following, (shown.info._replace(statistics=None), jnp.exp(shown.log_policy))
+
+    episodes = jnp.arange(1, log.actions.shape[0] + 1, dtype=jnp.int32)
+    first = learner.init(learner_key(run.keys, 0))
+    _, (info, policies) = jax.lax.scan(step, first, (episodes, log))
+    return info, policies, first_flaws(flaws_of(policies.sum(axis=-1), info.multipliers), 1)
+
+
+def _trajectories(cmdp: CMDP, log: Log) -> Trajectory:
+    """The log as the learner takes it, checked against the model."""
+    num_constraints, horizon, num_states, num_actions = cmdp.sizes
+    arrays = read_log(log)._asdict()
+    count = len(arrays["actions"])
+    expected = {
+        "states": (count, horizon + 1),
+        "actions": (count, horizon),
+        "rewards": (count, horizon),
+        "constraint_rewards": (count, num_constraints, horizon),
+    }
+    for name, shape in expected.items():
+        if arrays[name].shape != shape:
+            raise ModelError(
+                f"the log's {name} has shape {arrays[name].shape}, expected {shape} for "
+                f"{count} episodes."
+            )
+    require_observed(log=Log(**arrays), played=np.ones((count, horizon), bool))
+    for name, size in (("states", num_states), ("actions", num_actions)):
+        if arrays[name].min() < 0 or arrays[name].max() >= size:
+            raise ModelError(
+                f"the log's {name} lie in [{arrays[name].min()}, {arrays[name].max()}], "
+                f"the model has 0 … {size - 1}."
+            )
+    _check_successors(cmdp, arrays["states"], arrays["actions"])
+    return Trajectory(
+        jnp.asarray(arrays["states"], jnp.int32),
+        jnp.asarray(arrays["actions"], jnp.int32),
+        jnp.asarray(arrays["rewards"], float),
+        jnp.asarray(arrays["constraint_rewards"], float),
+    )
+
+
+def _check_successors(cmdp: CMDP, states: np.ndarray, actions: np.ndarray) -> None:
+    """Refuse transitions that the model's lists do not have: there is no slot to count them in."""
+    if not isinstance(cmdp.transitions, Successors):
+        return
+    lists, probabilities = (np.asarray(array) for array in cmdp.transitions)
+    steps = np.arange(cmdp.horizon) if lists.shape[0] > 1 else np.zeros(cmdp.horizon, int)
+    at = (steps[None], states[:, :-1], actions)
+    listed = ((lists[at] == states[:, 1:, None]) & (probabilities[at] > 0)).any(axis=-1)
+    if not listed.all():
+        episode, step = np.argwhere(~listed)[0]
+        state, following = states[episode, step], states[episode, step + 1]
+        raise ModelError(
+            f"the log goes from state {state} to {following} at episode {episode}, step {step}, "
+            f"which the model's successors do not list; add it to them or correct the log."
+        )

@@ -1,0 +1,307 @@
+"""The empirical CMDP of logged episodes: `estimate`.
+
+With n_h(s, a) visits of a pair, of which n_h(s, a, t) went on to t,
+
+    p̄_h(t | s, a) = n_h(s, a, t) / n_h(s, a),      r̄, ū = mean observations,
+
+as in Eq. (8), but without bonuses. Pairs without a visit are where an estimate must choose.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cmdpax.checks import check_choice, require_flag
+from cmdpax.errors import ModelError, ParameterError
+from cmdpax.model.cmdp import CMDP, as_floats, from_costs
+from cmdpax.model.log import Log
+from cmdpax.model.toolbox import as_bounds, as_initial, as_lists, as_whole_number
+from cmdpax.model.transitions import Successors
+from cmdpax.model.validation import validate
+from cmdpax.storage.limits import require_room
+
+_UNVISITED = ("absorbing", "uniform")
+_STORAGES = ("dense", "successors")
+
+
+def estimate(
+    log: Log,
+    *,
+    num_states: int | None = None,
+    num_actions: int | None = None,
+    thresholds: Any = None,
+    limits: Any = None,
+    initial: Any = None,
+    stationary: bool = False,
+    unvisited: str = "uniform",
+    storage: str = "dense",
+) -> CMDP:
+    """The empirical CMDP of logged episodes: frequencies of transitions, means of observations.
+
+    An episode that was cut short has the action -1 from the first step on that did not happen; what
+    the log has there for states, rewards and constraint rewards is not read. Runs are pooled.
+
+    A pair (h, s, a) without a visit earns, for every signal, 0 or the worst observation, whichever
+    is worse: no more than 0 for rewards and constraint rewards, and the largest cost that was seen.
+    Otherwise a planner would flee to where nothing is known. So a state in which episodes end for
+    good should be logged up to step H, with any one action and 0 for everything.
+
+    Args:
+        log: the episodes, `.states [K, H+1]`, `.actions [K, H]`, `.rewards [K, H]` and
+            `.constraint_rewards [K, I, H]`, or of several runs `[R, K, …]`, such as `history.log`.
+        num_states: S; None takes the largest state that was reached, plus 1.
+        num_actions: A; None takes the largest action that was played, plus 1.
+        thresholds: `[I]`, or a number: what constraint rewards must reach at least.
+        limits: `[I]`, or a number, if the log's constraint rewards are costs: what they may reach
+            at most; converted as by `cmdpax.from_costs`. One of the two is needed if I > 0.
+        initial: a state or a distribution `[S]`; None takes the frequencies of the first states.
+        stationary: whether the steps share their counts; the CMDP is then stationary.
+        unvisited: where a pair without a visit leads: "uniform" to any state, as in the
+            learners' empirical models, or "absorbing" to the state itself.
+        storage: "dense", or "successors" with the states that were seen to follow, which needs
+            `unvisited="absorbing"`.
+
+    Raises:
+        ModelError: the arrays are no log; places are those of the log.
+        ParameterError: an unknown name, sizes out of range, or arguments that do not go together.
+
+    Examples:
+        >>> import cmdpax
+        >>> from cmdpax.model.empirical import estimate
+        >>> log = cmdpax.Log(
+        ...     states=[[0, 0, 1], [0, 1, -1]],  # the second episode ended early
+        ...     actions=[[0, 0], [0, -1]],
+        ...     rewards=[[1.0, 0.5], [0.0, 0.0]],
+        ...     constraint_rewards=[[[1.0, 1.0]], [[0.0, 0.0]]],
+        ... )
+        >>> cmdp = estimate(log, thresholds=1.0, stationary=True, num_actions=2)
+        >>> cmdp
+        CMDP(S=2, A=2, H=2, I=1, dense)
+        >>> cmdp.transitions[0, 0].round(3).tolist()  # action 1 was never played
+        [[0.333, 0.667], [0.5, 0.5]]
+        >>> cmdp.rewards[0, 0].tolist()
+        [0.5, 0.0]
+    """
+    check_choice("unvisited", unvisited, _UNVISITED)
+    check_choice("storage", storage, _STORAGES)
+    if storage == "successors" and unvisited == "uniform":
+        raise ParameterError(
+            'storage="successors" cannot hold unvisited="uniform", whose rows have all states; '
+            'choose unvisited="absorbing" or storage="dense".'
+        )
+    log = read_log(log)
+    played = log.actions != -1
+    check_played(played)
+    sizes = (
+        check_indices("states", log.states, reached(played), num_states),
+        check_indices("actions", log.actions, played, num_actions),
+    )
+    stationary = require_flag("stationary", stationary)
+    steps = _steps(log, played, stationary)
+    bounds = _bounds(thresholds, limits, len(steps.signals) - 1)
+    horizon = played.shape[-1]
+    shape = (1 if stationary else horizon, *sizes)
+    num_slots = sizes[0] if storage == "dense" else 1
+    room = 8 * math.prod(shape) * (num_slots + len(steps.signals))
+    require_room(f"the CMDP of {sizes[0]} states", room, 'choose storage="successors"')
+    signals = _means(steps, shape, are_costs=limits is not None)
+    parts = (
+        _lists(steps, shape) if storage == "successors" else _rows(steps, shape, unvisited),
+        signals[0],
+        signals[1:],
+        bounds,
+        _frequencies(log, played, sizes[0]) if initial is None else as_initial(initial, sizes[0]),
+        horizon,
+    )
+    return validate(CMDP(*parts) if limits is None else from_costs(*parts))
+
+
+# ------------------------------------------------------------------------------------------ the log
+
+
+def read_log(log: Any) -> Log:
+    """The four arrays, of shapes that fit; indices are integers, observations are floats."""
+    for name in Log._fields:
+        if not hasattr(log, name):
+            raise ParameterError(
+                f"the log is a {type(log).__name__} without {name}; give a cmdpax.Log, such as "
+                "history.log after learn(…, log=True)."
+            )
+    arrays = {name: as_floats(f"the log's {name}", getattr(log, name)) for name in Log._fields}
+    *lead, horizon = arrays["actions"].shape or (0,)
+    if arrays["constraint_rewards"].shape == (0,):  # as a CMDP without constraints has it
+        arrays["constraint_rewards"] = np.zeros((*lead, 0, horizon))
+    _check_shapes(arrays, lead, horizon)
+    for name in ("states", "actions"):
+        given = np.asarray(getattr(log, name))
+        if given.dtype.kind not in "iu":
+            raise ModelError(
+                f"the log's {name} must be integers, got {given.dtype}; use astype(int)."
+            )
+        arrays[name] = given.astype(np.int64)
+    return Log(**arrays)
+
+
+def _check_shapes(arrays: dict[str, np.ndarray], lead: list[int], horizon: int) -> None:
+    if len(lead) not in (1, 2) or 0 in (*lead, horizon):
+        raise ModelError(
+            f"the log's actions has shape {arrays['actions'].shape}, expected (K, H), or (R, K, H) "
+            "of several runs: at least one episode and one step."
+        )
+    num_constraints = (0, 0, *arrays["constraint_rewards"].shape)[-2]
+    expected = {
+        "states": (*lead, horizon + 1),
+        "rewards": (*lead, horizon),
+        "constraint_rewards": (*lead, num_constraints, horizon),
+    }
+    for name, shape in expected.items():
+        if arrays[name].shape != shape:
+            raise ModelError(
+                f"the log's {name} has shape {arrays[name].shape}, expected {shape}, since its "
+                f"actions has {arrays['actions'].shape}."
+            )
+
+
+def check_played(played: np.ndarray) -> None:
+    """Steps that did not happen come last, and some step happened."""
+    if not played.any():
+        raise ModelError("the log has no step: every action is -1.")
+    resumed = played[..., 1:] & ~played[..., :-1]
+    if resumed.any():
+        *episode, step = _first(resumed)
+        raise ModelError(
+            f"the log's actions{[*episode, step]} is -1, but the episode goes on after it; -1 "
+            "stands for all steps from the first one on that did not happen."
+        )
+
+
+def reached(played: np.ndarray) -> np.ndarray:
+    """Which states were reached: the first of an episode that has a step, and each next one."""
+    return np.concatenate([played[..., :1], played], axis=-1)
+
+
+def check_indices(name: str, indices: np.ndarray, read: np.ndarray, size: int | None) -> int:
+    """Check the indices that are read; returns their number, by default the largest plus 1."""
+    if size is None:
+        size = max(1, int(indices[read].max()) + 1)
+    size = as_whole_number(f"num_{name}", size)
+    wrong = read & ((indices < 0) | (indices >= size))
+    if wrong.any():
+        index = _first(wrong)
+        others = ", or -1 where there was no step" if name == "actions" else ""
+        raise ModelError(
+            f"the log's {name}{index} is {indices[tuple(index)]}, but {name} are "
+            f"0 … {size - 1}{others}; correct it, or num_{name}."
+        )
+    return size
+
+
+def _bounds(thresholds: Any, limits: Any, num_constraints: int) -> np.ndarray:
+    if thresholds is not None and limits is not None:
+        raise ParameterError(
+            "thresholds (at least) and limits (at most) are both given; give limits if the log's "
+            "constraint rewards are costs, and thresholds otherwise."
+        )
+    if limits is not None:
+        return as_bounds("limits", limits, num_constraints)
+    if thresholds is None and num_constraints:
+        raise ParameterError(
+            f"the log has constraint rewards (I = {num_constraints}): give thresholds (at least), "
+            "or limits (at most) if they are costs."
+        )
+    return as_bounds("thresholds", [] if thresholds is None else thresholds, num_constraints)
+
+
+def _first(mask: np.ndarray) -> list[int]:
+    """Index of the first true entry."""
+    return [int(i) for i in np.argwhere(mask)[0]]
+
+
+# ------------------------------------------------------------------------------------------- counts
+
+
+class Steps(NamedTuple):
+    """The N steps of all episodes that happened."""
+
+    tables: np.ndarray  # [N], the step h, or 0 where the steps share their counts
+    states: np.ndarray  # [N]
+    actions: np.ndarray  # [N]
+    following: np.ndarray  # [N], the next states
+    signals: np.ndarray  # [1+I, N], rewards and constraint rewards
+
+    def rows(self, shape: tuple[int, ...]) -> np.ndarray:
+        """Which row of `[H, S, A]` each step belongs to, `[N]`."""
+        return np.ravel_multi_index((self.tables, self.states, self.actions), shape)
+
+    def visits(self, shape: tuple[int, ...]) -> np.ndarray:
+        """n_h(s, a), `[H, S, A]`."""
+        return np.bincount(self.rows(shape), minlength=math.prod(shape)).reshape(shape)
+
+
+def require_observed(log: Log, played: np.ndarray) -> None:
+    """Refuse observations of steps that happened, and are no numbers."""
+    for name in ("rewards", "constraint_rewards"):
+        array = getattr(log, name)
+        read = played if name == "rewards" else played[..., None, :]
+        wrong = read & ~np.isfinite(array)
+        if wrong.any():
+            index = _first(wrong)
+            raise ModelError(
+                f"the log's {name}{index} is {array[tuple(index)]}; every observation must be a "
+                "finite number."
+            )
+
+
+def _steps(log: Log, played: np.ndarray, stationary: bool) -> Steps:
+    require_observed(log, played)
+    steps = np.zeros(1, np.int64) if stationary else np.arange(played.shape[-1])
+    return Steps(
+        np.broadcast_to(steps, played.shape)[played],
+        log.states[..., :-1][played],
+        log.actions[played],
+        log.states[..., 1:][played],
+        np.stack([log.rewards, *np.moveaxis(log.constraint_rewards, -2, 0)])[:, played],
+    )
+
+
+def _means(steps: Steps, shape: tuple[int, ...], *, are_costs: bool) -> np.ndarray:
+    """Mean observations, `[1+I, H, S, A]`; where there are none, 0 or the worst observation."""
+    rows, visits = steps.rows(shape), steps.visits(shape)
+    means = []
+    for index, signal in enumerate(steps.signals):
+        sums = np.bincount(rows, weights=signal, minlength=visits.size).reshape(shape)
+        worst = max(0.0, signal.max()) if index and are_costs else min(0.0, signal.min())
+        means.append(np.where(visits > 0, sums / np.maximum(visits, 1), worst))
+    return np.stack(means)
+
+
+def _rows(steps: Steps, shape: tuple[int, ...], unvisited: str) -> np.ndarray:
+    """Dense frequencies of the next states, `[H, S, A, S]`."""
+    num_states, visits = shape[1], steps.visits(shape)[..., None]
+    places = steps.rows(shape) * num_states + steps.following
+    counts = np.bincount(places, minlength=visits.size * num_states)
+    counts = counts.reshape(*shape, num_states)
+    stay = np.eye(num_states)[:, None]
+    other = stay if unvisited == "absorbing" else 1 / num_states
+    return np.where(visits > 0, counts / np.maximum(visits, 1), other)
+
+
+def _lists(steps: Steps, shape: tuple[int, ...]) -> Successors:
+    """The same as successor lists; pairs without a visit stay."""
+    num_states, visits = shape[1], steps.visits(shape).ravel()
+    places, counts = np.unique(steps.rows(shape) * num_states + steps.following, return_counts=True)
+    owners = places // num_states
+    untried = np.flatnonzero(visits == 0)
+    return as_lists(
+        np.concatenate([owners, untried]),
+        np.concatenate([places % num_states, np.unravel_index(untried, shape)[1]]),
+        np.concatenate([counts / visits[owners], np.ones(len(untried))]),
+        shape,
+    )
+
+
+def _frequencies(log: Log, played: np.ndarray, num_states: int) -> np.ndarray:
+    """How often each state was the first one of an episode."""
+    first = log.states[..., 0][played[..., 0]]
+    return np.bincount(first, minlength=num_states) / len(first)

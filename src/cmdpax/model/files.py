@@ -1,0 +1,123 @@
+"""CMDPs in files: `.npz`, and `.json` for small ones.
+
+Both hold the arrays under their names: `transitions` (or `successors` and `probabilities`),
+`rewards`, `constraint_rewards`, `thresholds`, `initial`, and the number `horizon`. Nothing is ever
+unpickled, and what would take too much memory (`cmdpax.storage.limits`) is refused before it is
+unpacked. Files are written aside and renamed, so that a file is there whole or not at all.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from cmdpax.errors import FileError, ModelError, in_line, nearest_name
+from cmdpax.model.cmdp import CMDP
+from cmdpax.model.transitions import Successors
+from cmdpax.model.validation import validate
+from cmdpax.storage.archives import read_npz
+from cmdpax.storage.paths import require_file
+from cmdpax.storage.texts import parse_json, read_bytes
+from cmdpax.storage.writing import write_atomically, write_npz
+
+_COMMON = ("rewards", "constraint_rewards", "thresholds", "initial")
+_LISTS = Successors._fields
+
+
+def load(path: str | os.PathLike[str]) -> CMDP:
+    """Read a CMDP from a `.npz` or `.json` file, and validate it.
+
+    Raises:
+        FileError: the file cannot be read as one, is too large, or lacks arrays.
+        ModelError: its arrays do not describe a CMDP.
+    """
+    path = Path(path)
+    read = {".npz": _read_npz, ".json": _read_json}[_suffix(path)]
+    require_file(path)
+    try:
+        return validate(_from_entries(read(path)))
+    except ModelError as error:
+        raise ModelError(f"{path}: {error}") from None
+
+
+def save(cmdp: CMDP, path: str | os.PathLike[str]) -> None:
+    """Write a CMDP to a `.npz` or `.json` file; an existing file is replaced whole.
+
+    Examples:
+        >>> import cmdpax, os, tempfile
+        >>> cmdp = cmdpax.environments.make("ring")
+        >>> path = os.path.join(tempfile.mkdtemp(), "ring.json")
+        >>> cmdpax.save(cmdp, path)
+        >>> cmdpax.load(path).fingerprint == cmdp.fingerprint
+        True
+    """
+    path = Path(path)
+    suffix = _suffix(path)
+    validate(cmdp)
+    entries: dict[str, Any] = {**cmdp.named_arrays(), "horizon": cmdp.horizon}
+
+    def write_json(file: BinaryIO) -> None:
+        lists = {name: np.asarray(entry).tolist() for name, entry in entries.items()}
+        file.write(json.dumps(lists).encode() + b"\n")
+
+    if suffix == ".npz":
+        write_npz(path, entries)
+    else:
+        write_atomically(path, write_json)
+
+
+def _suffix(path: Path) -> str:
+    suffix = path.suffix.lower()
+    if suffix not in (".npz", ".json"):
+        raise FileError(f"{path} has the ending {path.suffix!r}; models are .npz or .json files.")
+    return suffix
+
+
+def _read_npz(path: Path) -> dict[str, Any]:
+    return dict(read_npz(path, lambda names: _require_names(path, names), least_item=8))
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = parse_json(read_bytes(path))
+    except ValueError as error:
+        reason = in_line(error)
+        raise FileError(f"{path} is not a readable .json file: {reason}.") from None
+    if not isinstance(content, dict):
+        raise FileError(
+            f"{path} holds a {type(content).__name__}, expected an object with the arrays."
+        )
+    if content.get("horizon", 0) is None:
+        del content["horizon"]
+    _require_names(path, content)
+    return content
+
+
+def _require_names(path: Path, names: Iterable[str]) -> None:
+    """Exactly the arrays of one storage, with or without the horizon."""
+    found = set(names)
+    needed = _needed(found)
+    missing = [name for name in needed if name not in found]
+    if missing:
+        raise FileError(f"{path} lacks the array {missing[0]!r}; it needs {', '.join(needed)}.")
+    extra = sorted(found - {*needed, "horizon"})
+    if extra:
+        raise FileError(
+            f"{path} has the unknown array {extra[0][:100]!r}; "
+            f"{nearest_name(extra[0], {*needed, 'horizon'})}."
+        )
+
+
+def _needed(names: Iterable[str]) -> tuple[str, ...]:
+    listed = any(name in _LISTS for name in names)
+    return ((*_LISTS,) if listed else ("transitions",)) + _COMMON
+
+
+def _from_entries(entries: Mapping[str, Any]) -> CMDP:
+    arrays = {name: entries[name] for name in _needed(entries)}
+    if "transitions" not in arrays:
+        arrays["transitions"] = Successors(*(arrays.pop(name) for name in _LISTS))
+    return CMDP(**arrays, horizon=entries.get("horizon"))

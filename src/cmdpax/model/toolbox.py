@@ -1,0 +1,367 @@
+"""CMDPs from the layout of MDP toolboxes: transitions `P[A, S, S]`, rewards `R[S, A]`.
+
+There the action comes first, models are stationary, matrices may be sparse, and a reward may
+depend on the next state, R(s, a, t). Of such a reward only the expectation matters:
+
+    r(s, a) = Σ_t P(t | s, a) R(s, a, t).
+"""
+
+import math
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from cmdpax.checks import whole_number
+from cmdpax.errors import ModelError, ParameterError, shown
+from cmdpax.model.cmdp import CMDP, as_floats, from_costs
+from cmdpax.model.transitions import Successors
+from cmdpax.model.validation import ROW_SUM_TOLERANCE, validate
+
+
+class Entries(NamedTuple):
+    """The entries of a sparse matrix `[S, S]` that are not 0, each once, row by row."""
+
+    rows: np.ndarray
+    columns: np.ndarray
+    values: np.ndarray
+
+
+Matrices: TypeAlias = np.ndarray | list[Entries]
+"""One matrix `[S, S]` per action: dense `[A, S, S]`, or all of them sparse."""
+
+
+def from_arrays(
+    transitions: Any,
+    rewards: Any,
+    *,
+    horizon: int,
+    initial: Any,
+    constraint_rewards: Any = None,
+    thresholds: Any = None,
+    costs: Any = None,
+    limits: Any = None,
+) -> CMDP:
+    """A stationary CMDP from the arrays of an MDP toolbox, with the action first.
+
+    A *signal* (the rewards, a constraint reward, a cost) is an array `[S]` or `[S, A]`, or it is of
+    transitions: `[A, S, S]`, or a sequence of A matrices `[S, S]`, dense or sparse. Of the latter
+    the expectation is taken; what they are where the probability is 0 does not matter.
+
+    Constraints are constraint rewards with thresholds (at least), or costs with limits (at most;
+    converted as by `cmdpax.from_costs`). Without either the CMDP is a plain MDP. **A list or a
+    tuple is several signals, anything else is one**: `costs=array` or `costs=[first, second]`. One
+    signal that is a sequence of matrices stands in a list: `costs=[[matrix_0, matrix_1]]`.
+
+    Args:
+        transitions: `[A, S, S]` with `P[a, s, t]`, or a sequence of A matrices `[S, S]`. If some of
+            them are sparse (of SciPy, or anything with `tocoo`), the CMDP has successor lists and
+            no sparse matrix is made dense.
+        rewards: one signal.
+        horizon: H.
+        initial: a state, or a distribution `[S]`.
+        constraint_rewards: one signal, or a list of them.
+        thresholds: a number for each, or just the number where there is one.
+        costs: one signal, or a list of them.
+        limits: a number for each, likewise.
+
+    Raises:
+        ModelError: the arrays are no CMDP; places are those of the arrays as given.
+        ParameterError: arguments that do not go together, or an initial state that is none.
+
+    Examples:
+        >>> import numpy as np
+        >>> from cmdpax.model.toolbox import from_arrays
+        >>> run, repair = [[0.8, 0.2], [0.0, 1.0]], [[1.0, 0.0], [1.0, 0.0]]
+        >>> from_arrays(
+        ...     [run, repair],
+        ...     rewards=[[1.0, 0.0], [0.5, 0.0]],
+        ...     costs=np.array([[0.0, 0.0], [1.0, 0.0]]),
+        ...     limits=0.1,
+        ...     initial=0,
+        ...     horizon=5,
+        ... )
+        CMDP(S=2, A=2, H=5, I=1, dense)
+    """
+    kind = _constraints(constraint_rewards, thresholds, costs, limits)
+    matrices, num_states = _read_transitions(transitions)
+    pairs = (num_states, len(matrices))
+    signals = [
+        _expectation(name, signal, matrices, pairs)
+        for name, signal in _separate(kind.name, kind.signals)
+    ]
+    parts = (
+        _stored(matrices, pairs),
+        _expectation("rewards", rewards, matrices, pairs)[None],
+        np.reshape(signals, (len(signals), 1, *pairs)),
+        as_bounds(kind.bounds_name, kind.bounds, len(signals)),
+        as_initial(initial, num_states),
+        as_whole_number("horizon", horizon),
+    )
+    return validate(from_costs(*parts) if kind.name == "costs" else CMDP(*parts))
+
+
+# ------------------------------------------------------------------- numbers, where they come in
+
+
+def as_whole_number(name: str, value: Any) -> int:
+    """A whole number that is at least 1."""
+    number = whole_number(value)
+    if number is None or number < 1:
+        raise ParameterError(f"{name} must be a whole number, at least 1, got {shown(value)}.")
+    if number >= 2**31:
+        raise ParameterError(f"{name} is {shown(value)}, it must be below 2^31.")
+    return number
+
+
+def as_bounds(name: str, value: Any, num_signals: int) -> np.ndarray:
+    """Thresholds or limits: a number for each signal, or the number of the only one."""
+    bounds = np.atleast_1d(as_floats(name, value))
+    if bounds.shape != (num_signals,):
+        raise ModelError(
+            f"{name} has shape {bounds.shape}, expected (I,) = {(num_signals,)}: one number for "
+            "each signal."
+        )
+    wrong = ~np.isfinite(bounds)
+    if wrong.any():
+        index = int(np.argmax(wrong))
+        raise ModelError(
+            f"{name}[{index}] is {bounds[index]}; every entry must be a finite number."
+        )
+    return bounds
+
+
+def as_initial(initial: Any, num_states: int) -> np.ndarray:
+    """The distribution of the first state, from a state or a distribution."""
+    state = whole_number(initial)
+    if state is None:
+        distribution = as_floats("initial", initial)
+        if distribution.ndim:
+            return distribution
+        raise ParameterError(
+            f"initial must be a state (a whole number) or a distribution over the "
+            f"{num_states} states, got {shown(initial)}."
+        )
+    if not 0 <= state < num_states:
+        raise ParameterError(f"initial is {state}, but states are 0 … {num_states - 1}.")
+    return np.eye(1, num_states, state)[0]
+
+
+# ---------------------------------------------------------------------------------------- matrices
+
+
+def _read(name: str, value: Any) -> np.ndarray | list[Any]:
+    """An array of numbers, or the matrices of a sequence of which some are sparse."""
+    if hasattr(value, "tocoo"):
+        raise ModelError(
+            f"{name} is one sparse matrix, of shape {value.shape}: give a sequence of A matrices "
+            "(S, S), or an array, such as its toarray()."
+        )
+    if isinstance(value, np.ndarray) and value.dtype == object and value.ndim == 1:
+        value = list(value)  # how toolboxes keep sparse matrices
+    if isinstance(value, list | tuple) and any(hasattr(matrix, "tocoo") for matrix in value):
+        return [
+            matrix if hasattr(matrix, "tocoo") else as_floats(f"{name}[{index}]", matrix)
+            for index, matrix in enumerate(value)
+        ]
+    return as_floats(name, value)
+
+
+def _entries(name: str, matrix: Any, num_states: int) -> Entries:
+    """The entries of a matrix that are not 0; those that are given twice are added up."""
+    shape = np.shape(matrix)
+    if shape != (num_states, num_states):
+        raise ModelError(f"{name} has shape {shape}, expected (S, S) = {(num_states, num_states)}.")
+    if hasattr(matrix, "tocoo"):
+        listed = matrix.tocoo()
+        rows, columns, values = listed.row, listed.col, as_floats(name, listed.data)
+    else:
+        rows, columns, values = _as_entries(matrix)
+    places, which = np.unique(rows.astype(np.int64) * num_states + columns, return_inverse=True)
+    values = np.bincount(which, weights=values, minlength=len(places))
+    used = values != 0
+    return Entries(places[used] // num_states, places[used] % num_states, values[used])
+
+
+def _read_transitions(transitions: Any) -> tuple[Matrices, int]:
+    """The matrices of all actions, checked, and S."""
+    given = _read("transitions", transitions)
+    matrices: Matrices
+    if isinstance(given, list):
+        num_states = max((1, *np.shape(given[0])))
+        matrices = [_entries(f"transitions[{a}]", m, num_states) for a, m in enumerate(given)]
+    else:
+        _check_axes(given)
+        matrices, num_states = given, given.shape[1]
+    for action, matrix in enumerate(matrices):
+        _check_rows(f"transitions[{action}]", _as_entries(matrix), num_states)
+    return matrices, num_states
+
+
+def _as_entries(matrix: np.ndarray | Entries) -> Entries:
+    if isinstance(matrix, Entries):
+        return matrix
+    rows, columns = np.nonzero(matrix)
+    return Entries(rows, columns, matrix[rows, columns])
+
+
+def _check_axes(transitions: np.ndarray) -> None:
+    shape = transitions.shape
+    if transitions.ndim == 3 and shape[1] == shape[2] and 0 not in shape:
+        return
+    hint = "one matrix P[a] of rows P[a, s] for each action"
+    if transitions.ndim == 3 and shape[0] == shape[2]:
+        hint = "the action comes first, so for P[s, a, t] give np.swapaxes(P, 0, 1)"
+    elif transitions.ndim == 4:
+        hint = "for (H, S, A, S) use cmdpax.CMDP"
+    raise ModelError(f"transitions has shape {shape}, expected (A, S, S): {hint}.")
+
+
+def _check_rows(name: str, matrix: Entries, num_states: int) -> None:
+    """Each row is a distribution; the sentences name the places of the given matrix."""
+    rows, columns, values = matrix
+    wrong = ~(values >= 0) | np.isinf(values)
+    if wrong.any():
+        first = int(np.argmax(wrong))
+        raise ModelError(
+            f"{name}[{rows[first]}, {columns[first]}] is {values[first]}; probabilities are "
+            "finite and not negative."
+        )
+    sums = np.bincount(rows, weights=values, minlength=num_states)
+    off = np.abs(sums - 1) > ROW_SUM_TOLERANCE
+    if not off.any():
+        return
+    state = int(np.argmax(off))
+    columns_sum = np.bincount(columns, weights=values, minlength=num_states)
+    transposed = bool(np.all(np.abs(columns_sum - 1) <= ROW_SUM_TOLERANCE))
+    fix = "its columns do, so give it transposed" if transposed else "divide the row by its sum"
+    raise ModelError(f"{name}[{state}] sums to {sums[state]:.12g}, not to 1; {fix}.")
+
+
+def _stored(matrices: Matrices, pairs: tuple[int, int]) -> np.ndarray | Successors:
+    """The transitions as a CMDP has them: `[1, S, A, S]`, or lists of the entries."""
+    if isinstance(matrices, np.ndarray):
+        return np.swapaxes(matrices, 0, 1)[None]
+    num_actions = len(matrices)
+    owners = [matrix.rows * num_actions + action for action, matrix in enumerate(matrices)]
+    return as_lists(
+        np.concatenate(owners),
+        np.concatenate([matrix.columns for matrix in matrices]),
+        np.concatenate([matrix.values for matrix in matrices]),
+        (1, *pairs),
+    )
+
+
+def as_lists(
+    owners: np.ndarray, successors: np.ndarray, probabilities: np.ndarray, shape: tuple[int, ...]
+) -> Successors:
+    """Successor lists of entries `[M]`: the row that has it, where it leads, how probable it is.
+
+    Rows are counted through `shape`, which is `[H, S, A]`. Unused slots lead to state 0.
+    """
+    order = np.argsort(owners, kind="stable")
+    owners = owners[order]
+    counts = np.bincount(owners, minlength=math.prod(shape))
+    slots = np.arange(len(owners)) - (np.cumsum(counts) - counts)[owners]
+    lists = np.zeros((len(counts), counts.max()), np.int64)
+    chances = np.zeros(lists.shape)
+    lists[owners, slots] = successors[order]
+    chances[owners, slots] = probabilities[order]
+    return Successors(lists.reshape(*shape, -1), chances.reshape(*shape, -1))
+
+
+# ----------------------------------------------------------------------------------------- signals
+
+
+class Constraints(NamedTuple):
+    """Constraint rewards with thresholds, or costs with limits."""
+
+    name: str
+    signals: Any
+    bounds_name: str
+    bounds: Any
+
+
+def _constraints(constraint_rewards: Any, thresholds: Any, costs: Any, limits: Any) -> Constraints:
+    """The kind that is given; without any, no constraint rewards."""
+    kinds = (
+        Constraints("constraint_rewards", constraint_rewards, "thresholds", thresholds),
+        Constraints("costs", costs, "limits", limits),
+    )
+    for kind in kinds:
+        if (kind.signals is None) != (kind.bounds is None):
+            there, missing = kind.name, kind.bounds_name
+            if kind.signals is None:
+                there, missing = missing, there
+            raise ParameterError(
+                f"{there} is given without {missing}; constraint_rewards go with thresholds (at "
+                "least), costs with limits (at most)."
+            )
+    given = [kind for kind in kinds if kind.signals is not None]
+    if len(given) > 1:
+        raise ParameterError(
+            "constraint_rewards (at least) and costs (at most) are both given; give one kind, "
+            "such as the constraint rewards negated as costs."
+        )
+    return given[0] if given else Constraints("constraint_rewards", [], "thresholds", [])
+
+
+def _separate(name: str, signals: Any) -> list[tuple[str, Any]]:
+    """One signal or several, each with its name: a list or a tuple is several."""
+    if isinstance(signals, list | tuple):
+        return [(f"{name}[{index}]", signal) for index, signal in enumerate(signals)]
+    return [(name, signals)]
+
+
+def _expectation(name: str, signal: Any, matrices: Matrices, pairs: tuple[int, int]) -> np.ndarray:
+    """A signal in any layout as `[S, A]`."""
+    num_states, num_actions = pairs
+    given = _read(name, signal)
+    if isinstance(given, list):
+        if len(given) != num_actions:
+            raise ModelError(
+                f"{name} has length {len(given)}, expected A = {num_actions} matrices."
+            )
+        given_entries = [_entries(f"{name}[{a}]", m, num_states) for a, m in enumerate(given)]
+        table = _mean(matrices, given_entries, num_states)
+    elif given.shape == (num_states,):
+        table = np.repeat(given[:, None], num_actions, axis=1)
+    elif given.shape == pairs:
+        table = given
+    elif given.shape == (num_actions, num_states, num_states):
+        table = _mean(matrices, given, num_states)
+    else:
+        hint = "" if name == "rewards" else "; a list is several signals, anything else is one"
+        raise ModelError(
+            f"{name} has shape {given.shape}, expected (S,) = {(num_states,)}, (S, A) = {pairs} or "
+            f"(A, S, S) = {(num_actions, num_states, num_states)}{hint}."
+        )
+    wrong = ~np.isfinite(table)
+    if wrong.any():
+        state, action = (int(i) for i in np.argwhere(wrong)[0])
+        raise ModelError(
+            f"{name} is {table[state, action]} for state {state} and action {action}; every entry "
+            "must be a finite number."
+        )
+    return table
+
+
+def _mean(matrices: Matrices, signal: Matrices, num_states: int) -> np.ndarray:
+    """Σ_t P[a, s, t] R[a, s, t] as `[S, A]`, over the transitions that are possible."""
+    columns = []
+    for matrix, earned in zip(matrices, signal, strict=True):
+        rows, following, probabilities = _as_entries(matrix)
+        if isinstance(earned, Entries):
+            values = _look_up(earned, rows * num_states + following, num_states)
+        else:
+            values = earned[rows, following]
+        columns.append(np.bincount(rows, weights=probabilities * values, minlength=num_states))
+    return np.stack(columns, axis=1)
+
+
+def _look_up(matrix: Entries, places: np.ndarray, num_states: int) -> np.ndarray:
+    """The entries of a sparse matrix at these places; 0 where it has none."""
+    known = matrix.rows * num_states + matrix.columns
+    if not known.size:
+        return np.zeros(len(places))
+    at = np.minimum(np.searchsorted(known, places), known.size - 1)
+    return np.where(known[at] == places, matrix.values[at], 0.0)

@@ -1,0 +1,1 @@
+"""The paper itself: its statements audited, its experiment reproduced."""

@@ -1,0 +1,67 @@
+"""Check statements along the iterations of a scheme, in one compiled loop."""
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cmdpax.paper.audit.problem import Problem, Scheme, make_step, start_of
+from cmdpax.paper.audit.statement import Statement, Worst, compare, nothing_yet, worse
+
+
+def worst_steps(
+    problem: Problem, statements: Sequence[Statement], num_iterations: int, scheme: Scheme
+) -> tuple[list[Worst], np.ndarray, list[tuple[int, ...]]]:
+    """Of every statement the worst place; Φ_1, …, Φ_T; and the shapes of the sides."""
+    worst, potentials = _run(problem, tuple(statements), num_iterations, scheme)
+    shapes = step_shapes(problem, statements, scheme)
+    return list(jax.device_get(worst)), np.asarray(potentials), shapes
+
+
+@functools.partial(jax.jit, static_argnames=("statements", "num_iterations", "scheme"))
+def _run(
+    problem: Problem, statements: tuple[Statement, ...], num_iterations: int, scheme: Scheme
+) -> tuple[tuple[Worst, ...], jax.Array]:
+    def body(carry: Any, iteration: jax.Array) -> tuple[Any, jax.Array]:
+        log_policy, multipliers, worst = carry
+        step = make_step(problem, iteration, log_policy, multipliers, scheme)
+        found = tuple(
+            worse(before, compare(statement.sides(problem, step), iteration))
+            for before, statement in zip(worst, statements, strict=True)
+        )
+        return (step.next_log_policy, step.next_multipliers, found), step.potential
+
+    log_policy, multipliers = start_of(problem)
+    start = (log_policy, multipliers, tuple(nothing_yet(float) for _ in statements))
+    iterations = jnp.arange(1, num_iterations + 1, dtype=jnp.int32)
+    (_, _, worst), potentials = jax.lax.scan(body, start, iterations)
+    return worst, potentials
+
+
+def step_shapes(
+    problem: Problem, statements: Sequence[Statement], scheme: Scheme
+) -> list[tuple[int, ...]]:
+    """The shapes of the statements' sides."""
+
+    def all_sides(given: Problem) -> Any:
+        log_policy, multipliers = start_of(given)
+        step = make_step(given, jnp.asarray(1, jnp.int32), log_policy, multipliers, scheme)
+        return [
+            jnp.broadcast_arrays(*map(jnp.asarray, statement.sides(given, step)))[0]
+            for statement in statements
+        ]
+
+    return [side.shape for side in jax.eval_shape(all_sides, problem)]
+
+
+def worst_once(problem: Problem, statements: Sequence[Statement]) -> list[Worst]:
+    """The same for statements without iterations."""
+    return list(jax.device_get(_once(problem, tuple(statements))))
+
+
+@functools.partial(jax.jit, static_argnames="statements")
+def _once(problem: Problem, statements: tuple[Statement, ...]) -> tuple[Worst, ...]:
+    return tuple(compare(statement.sides(problem), 0) for statement in statements)

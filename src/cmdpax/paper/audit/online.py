@@ -1,0 +1,301 @@
+"""Check the statements on learning: many seeds, the theory's bonuses."""
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cmdpax.jax_context import cast
+from cmdpax.learners.base import Factory, learner_key
+from cmdpax.learners.contract import make_checked
+from cmdpax.learners.optimism import Bonuses, Optimism
+from cmdpax.learners.primal_dual import primal_dual
+from cmdpax.learning.loop import knowledge_of
+from cmdpax.learning.regret import growth_exponent
+from cmdpax.paper.audit.episodes import hyperparameters_of, play_episode
+from cmdpax.paper.audit.learning import ALWAYS, EVENT, ON_EVENT, visits_enough
+from cmdpax.paper.audit.problem import Problem
+from cmdpax.paper.audit.statement import (
+    Row,
+    Statement,
+    Verdict,
+    Worst,
+    compare,
+    judge,
+    nothing_yet,
+    worse,
+)
+
+Unmet = Callable[[Problem, Sequence[str]], list[str]]
+_LEVELS = (0.01, 0.1)
+_SIGNIFICANCE = 0.05  # below it, failures are no chance
+_NO_EVENT = "the success event happened in no run"
+
+
+class Shown(NamedTuple):
+    """What is kept of every episode."""
+
+    true_values: Any  # [L]
+    optimistic_values: Any  # [L]
+    reward_bonus: Any  # Σ_h E[2 b^r + 2 b^p]
+    entropy_bonus: Any  # Σ_h E[2 b^p log A]
+
+
+def online_rows(
+    problem: Problem,
+    num_episodes: int,
+    seeds: int,
+    optimism: Optimism,
+    learner: Factory | None,
+    unmet: Unmet,
+) -> list[Row]:
+    """The rows on learning; none but a premise where rewards leave [0, 1]."""
+    missing = unmet(problem, ("unit rewards",))
+    if missing:
+        nothing = (math.nan, math.nan, math.nan)
+        return [
+            Row("online statements", "Section 5", "", *nothing, "premise not met", {}, missing[0])
+        ]
+    event = _event_statements(optimism)
+    rest = [
+        s
+        for s in (*ON_EVENT, *ALWAYS)
+        if problem.num_constraints or "constraints" not in s.premises
+    ]
+    bonuses = cast(optimism.numbers(problem.cmdp.sizes), float)
+    known, statements = optimism.rewards == "known", (*event, *rest)
+    factory = learner or primal_dual
+    worst, shown = _run(problem, bonuses, known, statements, num_episodes, seeds, factory)
+    parts, others = worst[: len(event)], worst[len(event) :]
+    happened = np.all([np.asarray(part.slack) > 0 for part in parts], axis=0)  # per seed
+    rows = [
+        _event_row(statement, part, optimism, seeds)
+        for statement, part in zip(event, parts, strict=True)
+    ]
+    for statement, found in zip(rest, others, strict=True):
+        kept = happened if statement in ON_EVENT else np.ones(seeds, bool)
+        rows.append(_row(problem, statement, found, kept, unmet))
+    accounts = jax.tree.map(np.asarray, shown)
+    return [*rows, *_sum_rows(problem, accounts, happened), *_regret_rows(problem, accounts)]
+
+
+def _event_statements(optimism: Optimism) -> list[Statement]:
+    """The three parts of the success event."""
+    visits = visits_enough(optimism.failure_probability)
+    text = "n > ½ Σ_{j<k} d^{π_j} - H log(SAH/δ') for all k"
+    return [
+        Statement(f"success event, {name}", "App. E, success event", text, axes, sides)
+        for name, sides, axes, text in (*EVENT, ("visits", visits, "hsa", text))
+    ]
+
+
+@functools.partial(
+    jax.jit, static_argnames=("rewards_known", "statements", "num_episodes", "seeds", "factory")
+)
+def _run(
+    problem: Problem,
+    bonuses: Bonuses,
+    rewards_known: bool,
+    statements: tuple[Statement, ...],
+    num_episodes: int,
+    seeds: int,
+    factory: Factory,
+) -> tuple[list[Worst], Shown]:
+    """All seeds; worst places and shown values have a leading axis of seeds."""
+    knowledge = knowledge_of(problem.cmdp, bonuses, rewards_known)
+
+    def one(key: jax.Array) -> tuple[list[Worst], Shown]:
+        learner = make_checked(factory, knowledge, hyperparameters_of(problem))
+        state = learner.init(learner_key(key, 0))
+        nothing = jnp.zeros(learner.show(state).log_policy.shape)
+        start = (state, nothing, [nothing_yet(float) for _ in statements])
+
+        def body(carry: Any, iteration: jax.Array) -> tuple[Any, Shown]:
+            state, expected, worst = carry
+            following, episode = play_episode(
+                problem, knowledge, factory, state, expected, key, iteration
+            )
+            found = [
+                worse(before, compare(statement.sides(problem, episode), iteration))
+                for before, statement in zip(worst, statements, strict=True)
+            ]
+            mass, log_a = episode.occupancy, problem.log_num_actions
+            shown = Shown(
+                episode.values,
+                episode.optimistic_values,
+                2 * jnp.sum(mass * (episode.reward_bonus + episode.transition_bonus)),
+                2 * jnp.sum(mass * episode.transition_bonus) * log_a,
+            )
+            return (following, expected + mass, found), shown
+
+        iterations = jnp.arange(1, num_episodes + 1, dtype=jnp.int32)
+        (_, _, worst), shown = jax.lax.scan(body, start, iterations)
+        return worst, shown
+
+    keys = jax.vmap(lambda seed: jax.random.key(seed, impl="threefry2x32"))(jnp.arange(seeds))
+    return jax.vmap(one)(keys)
+
+
+def _event_row(statement: Statement, worst: Worst, optimism: Optimism, seeds: int) -> Row:
+    """The share of runs in which a part of the event failed, against δ/3."""
+    slack = np.asarray(worst.slack)
+    failures, allowed = int((slack <= 0).sum()), optimism.failure_probability / 3
+    share, run = failures / seeds, int(slack.argmin())
+    # So many failures or more, if each run failed with probability δ/3.
+    chance = _binomial_tail(failures, seeds, allowed)
+    return Row(
+        statement.name,
+        statement.place,
+        f"share of {seeds} runs without: {statement.text} ≤ δ/3",
+        share,
+        allowed,
+        allowed - share,
+        "fails" if share > allowed and chance < _SIGNIFICANCE else "holds",
+        {"run": run, "k": int(np.asarray(worst.iteration)[run])},
+        f"smallest margin {slack.min():.3g}; chance of {failures} failures or more: {chance:.2g}",
+    )
+
+
+def _binomial_tail(failures: int, trials: int, probability: float) -> float:
+    """P[X ≥ failures] for X binomial."""
+    return sum(
+        math.comb(trials, k) * probability**k * (1 - probability) ** (trials - k)
+        for k in range(failures, trials + 1)
+    )
+
+
+def _row(
+    problem: Problem, statement: Statement, worst: Worst, kept: np.ndarray, unmet: Unmet
+) -> Row:
+    """The worst of the runs that count."""
+    if not kept.any():
+        nothing = (math.nan, math.nan, math.nan)
+        verdict: Verdict = "premise not met"
+        text = statement.text
+        return Row(statement.name, statement.place, text, *nothing, verdict, {}, _NO_EVENT)
+    slack = np.where(kept, np.asarray(worst.slack), np.inf)
+    run = int(slack.argmin())
+    one = Worst(*(np.asarray(entry)[run] for entry in worst))
+    one = one._replace(least_right=np.asarray(worst.least_right)[kept].min())
+    trivial = None if statement.trivial is None else float(statement.trivial(problem))
+    row = judge(
+        statement, one, _shape(problem, statement.axes), unmet(problem, statement.premises), trivial
+    )
+    return row._replace(worst={"run": run} | row.worst)
+
+
+def _shape(problem: Problem, axes: str) -> tuple[int, ...]:
+    cmdp = problem.cmdp
+    lengths = {
+        "h": cmdp.horizon,
+        "i": cmdp.num_constraints,
+        "j": 1 + cmdp.num_constraints,
+        "s": cmdp.num_states,
+        "a": cmdp.num_actions,
+    }
+    return tuple(lengths[axis] for axis in axes)
+
+
+def _sum_rows(problem: Problem, shown: Shown, happened: np.ndarray) -> list[Row]:
+    """On-policy error sums against the sums of the bonuses, for every K' ≤ K."""
+    num_signals = shown.true_values.shape[-1]
+    rows = []
+    for index in range(num_signals):
+        name = "r" if index == 0 else ("ψ" if index == num_signals - 1 else f"u_{index - 1}")
+        errors = np.cumsum(shown.optimistic_values - shown.true_values, axis=1)[..., index]
+        bonus = shown.entropy_bonus if name == "ψ" else shown.reward_bonus
+        added = "b^p log A" if name == "ψ" else "b"
+        bounds = np.cumsum(bonus, axis=1)
+        slack = np.where(happened[:, None], bounds - errors, np.inf)
+        run, place = np.unravel_index(int(slack.argmin()), slack.shape)
+        episodes = np.arange(1, errors.shape[1] + 1)
+        exponent = _mean_exponent(errors)
+        largest = problem.horizon * (float(problem.log_num_actions) if name == "ψ" else 1.0)
+        vacuous = bool((bounds >= largest * episodes).all())
+        held = bool(slack[run, place] >= -1e-9 * max(1.0, bounds[run, place]))
+        verdict: Verdict = ("vacuous" if vacuous else "holds") if held else "fails"
+        note = f"the sum grows like K^{exponent:.2f} over the last decade"
+        if not happened.any():
+            verdict, note = "premise not met", _NO_EVENT
+        elif vacuous:
+            note += f"; the right side is never below {largest:.3g} per episode, which holds anyway"
+        rows.append(
+            Row(
+                f"estimation error of {name}",
+                "App. E, estimation error",
+                f"Σ_k (V̂ - V) ≤ Σ_k Σ_h E[2 {added}] for every K' ≤ K",
+                float(errors[run, place]),
+                float(bounds[run, place]),
+                float(slack[run, place]),
+                verdict,
+                {"run": int(run), "k": int(place) + 1},
+                note,
+            )
+        )
+    return rows
+
+
+def _mean_exponent(sums: np.ndarray) -> float:
+    """The growth exponent of sums `[R, K]`, the mean of the runs that have one; NaN if none has."""
+    exponents = growth_exponent(sums, np.arange(1, sums.shape[1] + 1))
+    defined = exponents[np.isfinite(exponents)]
+    return float(defined.mean()) if defined.size else math.nan
+
+
+def _regret_rows(problem: Problem, shown: Shown) -> list[Row]:
+    """The regret theorem's exponent, and the remark on ε-safety."""
+    values = shown.true_values[..., :-1]  # [R, K, J]
+    targets = np.append(np.asarray(problem.optimal_values[0]), np.asarray(problem.cmdp.thresholds))
+    missing = np.maximum(targets - values, 0.0)
+    sums = np.cumsum(missing, axis=1)
+    num_episodes = values.shape[1]
+    exponents = [_mean_exponent(sums[..., j]) for j in range(values.shape[-1])]
+    cmdp, gap = problem.cmdp, float(problem.slater_gap)
+    constant = math.inf
+    if gap > 0:
+        constant = cmdp.horizon**4.5 * cmdp.num_constraints**1.5 / gap**2
+    constant += cmdp.horizon**2 * cmdp.num_states**0.5 * cmdp.num_actions**0.25
+    bound, trivial = constant * num_episodes ** (13 / 14), cmdp.horizon * num_episodes
+    largest = max((e for e in exponents if not math.isnan(e)), default=0.0)
+    vacuous = bound >= trivial
+    regret = Row(
+        "regret exponent",
+        "Theorem 5.2",
+        "largest growth exponent of the strong regrets ≤ 13/14",
+        largest,
+        13 / 14,
+        13 / 14 - largest,
+        "vacuous" if vacuous else ("holds" if largest <= 13 / 14 else "premise not met"),
+        {},
+        f"at K = {num_episodes} the theorem's leading terms are {bound:.3g}, any algorithm has at "
+        f"most HK = {trivial}; η, τ and λ_max are those of the audit, not the theorem's",
+    )
+    return [regret, *(_safety_row(missing[..., 1:], sums[:, -1, 1:], level) for level in _LEVELS)]
+
+
+def _safety_row(violations: np.ndarray, regrets: np.ndarray, level: float) -> Row:
+    """#{k : some violation ≥ ε} ≤ Σ_i R_i(K)/ε."""
+    unsafe = (violations.max(axis=-1, initial=0.0) >= level).sum(axis=1)
+    bound = regrets.sum(axis=-1) / level
+    run = int((bound - unsafe).argmin())
+    slack = float(bound[run] - unsafe[run])
+    num_episodes = violations.shape[1]
+    held = slack >= -1e-9 * max(1.0, bound[run])
+    verdict: Verdict = "holds" if held else "fails"
+    if held and bound.min() >= num_episodes:
+        verdict = "vacuous"
+    return Row(
+        f"ε-safety, ε = {level:g}",
+        "Section 5.3, remark",
+        "episodes with some violation ≥ ε ≤ Σ_i R_i(K)/ε",
+        float(unsafe[run]),
+        float(bound[run]),
+        slack,
+        verdict,
+        {"run": run},
+        "",
+    )

@@ -1,0 +1,127 @@
+"""What is run: the paper's experiment, and the sweeps that its remarks need."""
+
+from typing import Any, NamedTuple
+
+from cmdpax.experiments.specification import Specification, read_specification
+from cmdpax.schemes.presets import strict_safety
+
+SEED = 123
+VANILLA_STEP_SIZES = (0.05, 0.075, 0.1, 0.125, 0.15, 0.2)
+REGULARIZED_STEP_SIZES = (0.05, 0.1, 0.2)
+REGULARIZATIONS = (0.01, 0.02)
+# One configuration of the grids, for the sweeps that vary something else.
+STEP_SIZE, REGULARIZATION = 0.1, 0.02
+DECAYING_STEP_SIZE = "0.5*k^-0.2"
+DECAYING_REGULARIZATION = "0.1*k^-0.2"
+CAPS = (6.0, 12.0, 24.0)
+LARGER = (
+    {"num_states": 10, "num_actions": 5, "horizon": 10},
+    {"num_states": 20, "num_actions": 5, "horizon": 10},
+)
+SAFETY_EXPONENT = 0.5  # α: the strong violation grows like √K
+PRIMAL_DUAL = ("vanilla-primal-dual", "regularized-primal-dual")
+DUAL = ("vanilla-dual", "regularized-dual")
+
+
+class Scale(NamedTuple):
+    """How much is run."""
+
+    num_episodes: int = 4000
+    num_runs: int = 5
+    long_episodes: int = 1_000_000
+    long_runs: int = 3
+    num_cmdps: int = 1
+
+    @property
+    def cmdp_seeds(self) -> list[int]:
+        """The paper's CMDP first."""
+        return list(range(SEED, SEED + self.num_cmdps))
+
+
+QUICK = Scale(num_episodes=1000, num_runs=2, long_episodes=50_000, long_runs=2)
+
+
+def specifications(scale: Scale) -> dict[str, Specification]:
+    """The sweeps by name, in the order in which they are run."""
+    seeds = list(range(SEED, SEED + scale.num_runs))
+    long_seeds = list(range(SEED, SEED + scale.long_runs))
+    cmdps = scale.cmdp_seeds
+    margin = strict_safety(scale.num_episodes, SAFETY_EXPONENT)
+    tuned = {"step_size": STEP_SIZE, "regularization": REGULARIZATION}
+    episodes = scale.num_episodes
+    return {
+        "paper": _sweep(episodes, seeds, _random(cmdps), [*_grids(*PRIMAL_DUAL), *_grids(*DUAL)]),
+        "caps": _sweep(
+            episodes,
+            seeds,
+            _random(cmdps),
+            [
+                {"name": PRIMAL_DUAL[0], "step_size": STEP_SIZE, "max_multiplier": CAPS},
+                {"name": PRIMAL_DUAL[1], **tuned, "max_multiplier": CAPS},
+            ],
+        ),
+        "safety": _sweep(
+            episodes,
+            seeds,
+            _random(cmdps),
+            [{"name": PRIMAL_DUAL[1], **tuned, "margin": [0.0, margin]}],
+        ),
+        "larger": _sweep(
+            episodes,
+            seeds,
+            [entry for sizes in LARGER for entry in _random(cmdps, **sizes)],
+            _grids(*PRIMAL_DUAL),
+        ),
+        "long": _sweep(scale.long_episodes, long_seeds, _random(cmdps), _long()),
+    }
+
+
+def _grids(vanilla: str, regularized: str) -> list[dict[str, Any]]:
+    """Six configurations each."""
+    return [
+        {"name": vanilla, "step_size": VANILLA_STEP_SIZES},
+        {
+            "name": regularized,
+            "step_size": REGULARIZED_STEP_SIZES,
+            "regularization": REGULARIZATIONS,
+        },
+    ]
+
+
+def _long() -> list[dict[str, Any]]:
+    """Constant and decaying step size without regularization; constant and decaying τ with it."""
+    vanilla, regularized = PRIMAL_DUAL
+    return [
+        {"name": vanilla, "step_size": [STEP_SIZE, DECAYING_STEP_SIZE]},
+        {
+            "name": regularized,
+            "step_size": STEP_SIZE,
+            "regularization": [REGULARIZATION, DECAYING_REGULARIZATION],
+        },
+    ]
+
+
+def _random(seeds: list[int], **sizes: int) -> list[dict[str, Any]]:
+    return [{"environment": "random", "parameters": {**sizes, "seed": seeds}}]
+
+
+def _sweep(
+    num_episodes: int, seeds: list[int], cmdps: list[dict[str, Any]], algorithms: list[Any]
+) -> Specification:
+    return read_specification(
+        {
+            "num_episodes": num_episodes,
+            "seeds": seeds,
+            "cmdps": cmdps,
+            "algorithms": algorithms,
+            "record": 1000 if num_episodes <= 100_000 else _log_spaced(num_episodes),
+        }
+    )
+
+
+def _log_spaced(num_episodes: int) -> list[int]:
+    """Five hundred episodes, for logarithmic axes."""
+    import numpy as np
+
+    spaced = np.geomspace(1, num_episodes, 500).round().astype(int)
+    return [int(k) for k in np.unique(spaced)]

@@ -1,5 +1,0 @@
-"""The paper's experiment, its figures, and a verdict on its claims."""
-
-from cmdpax.reproduction.reproducing import Reproduction, reproduce
-
-__all__ = ["Reproduction", "reproduce"]

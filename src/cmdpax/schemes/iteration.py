@@ -1,0 +1,262 @@
+"""The schemes with the model known: exact values in place of optimistic ones.
+
+primal-dual:  Q = Q^{π_k} of r + λ_kᵀu + τψ_k,   π_{k+1} ∝ π_k exp(ηQ)             Eqs. (3), (6)
+dual:         π_k = argmax_π V_{r + λ_kᵀu}^π + τ·entropy(π)
+both:         λ_{k+1} = clip((1 - ητ) λ_k - η (V_u^{π_k} - c))                     Eqs. (4), (7)
+"""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Integer
+
+from cmdpax.checks import check_choice, real_number, require_count
+from cmdpax.errors import ParameterError
+from cmdpax.jax_context import in_double_precision
+from cmdpax.model.cmdp import CMDP
+from cmdpax.model.evaluation import occupancy, q_values, signal_array
+from cmdpax.model.transitions import at_step
+from cmdpax.model.validation import validate
+from cmdpax.planning.dynamic_program import Stage, backward_plan, greedy, soft
+from cmdpax.schemes.hyperparameters import Hyperparameters, choose_hyperparameters, rates_at
+from cmdpax.schemes.parameters import parameters_in_words
+from cmdpax.schemes.potential import Saddle, potential, saddle_of
+from cmdpax.schemes.schedules import Scheduled, as_schedule, is_constant
+from cmdpax.schemes.updates import dual_descent, primal_dual_step, raise_to_floor
+
+SCHEMES = ("primal-dual", "dual")
+_BLOCK = 1024
+
+
+class Iterates(NamedTuple):
+    """The iterates k = 1, …, T of a scheme.
+
+    Attributes:
+        value: V_r^{π_k}, `[T]`.
+        constraint_values: V_u^{π_k}, `[T, I]`.
+        multipliers: λ_k, `[T, I]`.
+        potential: Φ_k, `[T]`, for a constant τ > 0; else None.
+        policy: π_T, the last one evaluated, `[H, S, A]`.
+        mixture: the policy of the averaged occupancy of all iterates, `[H, S, A]`.
+    """
+
+    value: np.ndarray
+    constraint_values: np.ndarray
+    multipliers: np.ndarray
+    potential: np.ndarray | None
+    policy: np.ndarray
+    mixture: np.ndarray
+
+
+class SchemeState(NamedTuple):
+    """What the next iteration needs, and the sum of the occupancies so far."""
+
+    iteration: Integer[Array, ""]
+    log_policy: Float[Array, "H S A"]  # log π_k; the dual scheme plans its own
+    multipliers: Float[Array, " I"]
+    total_occupancy: Float[Array, "H S A"]
+
+
+class Shown(NamedTuple):
+    """What an iteration shows."""
+
+    value: Float[Array, ""]
+    constraint_values: Float[Array, " I"]
+    multipliers: Float[Array, " I"]
+    potential: Float[Array, ""]
+
+
+def evaluate_with_entropy(
+    cmdp: CMDP, log_policy: Float[Array, "H S A"]
+) -> tuple[Float[Array, "H L S A"], Float[Array, " L"]]:
+    """Q and V of the rewards, of every constraint and of ψ = -log π, in this order."""
+    signals = jnp.concatenate([signal_array(cmdp), -log_policy[:, None]], axis=1)
+    every_q, values = q_values(cmdp.transitions, signals, jnp.exp(log_policy))
+    return every_q, values @ cmdp.initial
+
+
+def iterate_once(
+    cmdp: CMDP,
+    state: SchemeState,
+    chosen: Hyperparameters,
+    policy_floor: Float[Array, ""],
+    scheme: str,
+) -> tuple[SchemeState, SchemeState]:
+    """One iteration: (π_k, λ_k) as played, and the state after it."""
+    rates = rates_at(chosen, state.iteration)
+    if scheme == "primal-dual":
+        log_policy = state.log_policy
+        every_q, values = evaluate_with_entropy(cmdp, log_policy)
+        slacks = values[1:-1] - cmdp.thresholds
+        step = primal_dual_step(log_policy, state.multipliers, every_q, slacks, rates)
+        following, multipliers = raise_to_floor(step.log_policy, policy_floor), step.multipliers
+    else:
+        signals = signal_array(cmdp)
+        reward = signals[:, 0] + jnp.einsum("i,hisa->hsa", state.multipliers, signals[:, 1:])
+        plan = backward_plan(
+            lambda step: Stage(at_step(cmdp.transitions, step), reward[step], signals[step]),
+            cmdp.sizes,
+            soft(rates.regularization) if scheme == "dual" else greedy,
+            jnp.asarray(cmdp.initial),
+        )
+        log_policy = following = plan.log_policy
+        multipliers = dual_descent(
+            state.multipliers,
+            plan.signal_values[1:] - cmdp.thresholds,
+            rates.step_size,
+            rates.regularization,
+            rates.max_multiplier,
+        )
+    mass = occupancy(cmdp, jnp.exp(log_policy))
+    total = state.total_occupancy + mass
+    played = state._replace(log_policy=log_policy, total_occupancy=mass)
+    return played, SchemeState(state.iteration + 1, following, multipliers, total)
+
+
+@functools.partial(jax.jit, static_argnames="scheme")
+def _advance(
+    cmdp: CMDP,
+    state: SchemeState,
+    chosen: Hyperparameters,
+    policy_floor: Float[Array, ""],
+    saddle: Saddle | None,
+    num_iterations: Integer[Array, ""],
+    scheme: str,
+) -> tuple[SchemeState, Float[Array, "H S A"], Shown]:
+    """`num_iterations` ≤ a block of iterations; also π of the last one."""
+    num_constraints = cmdp.num_constraints
+    dtype = state.multipliers.dtype
+    buffer = Shown(
+        jnp.zeros(_BLOCK, dtype),
+        jnp.zeros((_BLOCK, num_constraints), dtype),
+        jnp.zeros((_BLOCK, num_constraints), dtype),
+        jnp.zeros(_BLOCK, dtype),
+    )
+
+    def body(
+        index: Array, carry: tuple[SchemeState, Array, Shown]
+    ) -> tuple[SchemeState, Array, Shown]:
+        state, _, buffer = carry
+        played, following = iterate_once(cmdp, state, chosen, policy_floor, scheme)
+        gained = jnp.einsum("hsa,hjsa->j", played.total_occupancy, signal_array(cmdp))
+        distance = jnp.zeros((), dtype)
+        if saddle is not None:
+            distance = potential(saddle, played.log_policy, played.multipliers)
+        shown = Shown(gained[0], gained[1:], played.multipliers, distance)
+        buffer = jax.tree.map(lambda kept, new: kept.at[index].set(new), buffer, shown)
+        return following, played.log_policy, buffer
+
+    start = (state, state.log_policy, buffer)
+    return jax.lax.fori_loop(0, num_iterations, body, start)
+
+
+@in_double_precision
+def iterate(
+    cmdp: CMDP,
+    scheme: str,
+    *,
+    num_iterations: int,
+    step_size: Scheduled = 0.1,
+    regularization: Scheduled = 0.0,
+    max_multiplier: float = 6.0,
+    policy_floor: float = 0.0,
+) -> Iterates:
+    """Iterate a scheme on a known CMDP, from the uniform policy and λ_1 = 0.
+
+    Args:
+        cmdp: the model; any finite rewards.
+        scheme: "primal-dual" or "dual".
+        num_iterations: T.
+        step_size: η, a number or a schedule.
+        regularization: τ, a number or a schedule; 0 is the vanilla scheme.
+        max_multiplier: λ_max.
+        policy_floor: ε_0 ∈ [0, 1]: keeps π(a | s) ≥ ε_0/A, the restricted simplex of RPG-PD
+            (primal-dual only).
+
+    Examples:
+        >>> import cmdpax
+        >>> cmdp = cmdpax.environments.make("bandit")
+        >>> damped = cmdpax.iterate(cmdp, "primal-dual", num_iterations=2000, regularization=0.05)
+        >>> bool(abs(damped.value[-1] - damped.value[-2]) < 1e-6)
+        True
+    """
+    validate(cmdp)
+    check_choice("scheme", scheme, tuple(SCHEMES))
+    num_iterations = require_count("num_iterations", num_iterations)
+    chosen = choose_hyperparameters(
+        num_iterations,
+        step_size=step_size,
+        regularization=regularization,
+        max_multiplier=max_multiplier,
+    )
+    _check_floor(scheme, policy_floor)
+    tau = as_schedule("regularization", chosen.regularization)
+    saddle = None
+    if is_constant(tau) and tau.initial > 0:
+        saddle = saddle_of(cmdp, tau.initial, chosen.max_multiplier)
+    kind = "greedy" if scheme == "dual" and tau.initial == 0 else scheme
+    return _collect(cmdp, chosen, float(policy_floor), saddle, num_iterations, kind)
+
+
+def _collect(
+    cmdp: CMDP,
+    chosen: Hyperparameters,
+    policy_floor: float,
+    saddle: Saddle | None,
+    num_iterations: int,
+    scheme: str,
+) -> Iterates:
+    """Run block after block and put the pieces together."""
+    num_constraints, *pairs = cmdp.sizes
+    state = SchemeState(
+        jnp.asarray(1, jnp.int32),
+        jnp.full(pairs, -np.log(pairs[-1])),
+        jnp.zeros(num_constraints),
+        jnp.zeros(pairs),
+    )
+    model, rates = jax.device_put(cmdp), jax.tree.map(jnp.asarray, chosen)
+    floor, last, parts = jnp.asarray(policy_floor), state.log_policy, []
+    for first in range(0, num_iterations, _BLOCK):
+        count = min(_BLOCK, num_iterations - first)
+        state, last, shown = _advance(model, state, rates, floor, saddle, jnp.int32(count), scheme)
+        parts.append(jax.tree.map(lambda array, count=count: np.asarray(array)[:count], shown))
+    value, constraint_values, multipliers, distance = (
+        np.concatenate(pieces) for pieces in zip(*parts, strict=True)
+    )
+    _require_finite(value, multipliers, chosen)
+    return Iterates(
+        value,
+        constraint_values,
+        multipliers,
+        None if saddle is None else distance,
+        np.exp(last),
+        _policy_of(np.asarray(state.total_occupancy)),
+    )
+
+
+def _require_finite(value: np.ndarray, multipliers: np.ndarray, chosen: Hyperparameters) -> None:
+    """The mixture of all policies may look harmless beside iterates that are no numbers."""
+    finite = np.isfinite(value) & np.isfinite(multipliers).all(axis=-1)
+    if not finite.all():
+        raise ParameterError(
+            f"iteration {int(np.argmin(finite)) + 1} is not a finite number with "
+            f"{parameters_in_words(chosen)}; choose "
+            "less extreme hyperparameters."
+        )
+
+
+def _policy_of(mass: Float[np.ndarray, "H S A"]) -> Float[np.ndarray, "H S A"]:
+    """π(a | s) = d(s, a) / Σ_a d(s, a); uniform where no mass arrives."""
+    total = mass.sum(axis=-1, keepdims=True)
+    uniform = np.full_like(mass, 1 / mass.shape[-1])
+    return np.divide(mass, total, out=uniform, where=total > 0)
+
+
+def _check_floor(scheme: str, policy_floor: Any) -> None:
+    if not 0 <= real_number(policy_floor) <= 1:
+        raise ParameterError(f"policy_floor is {policy_floor}, it must be between 0 and 1.")
+    if policy_floor and scheme != "primal-dual":
+        raise ParameterError("policy_floor restricts the primal-dual scheme; the dual one plans.")

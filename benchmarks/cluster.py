@@ -10,7 +10,7 @@ is told apart: what the first batch of a worker took longer than the median of i
 is what a worker's core did not spend on batches, from the first batch sent to the last one written.
 The third table is what Ray takes of the driver per batch, with 2,000 of them in flight.
 
-The second drives the real `Schedule` with simulated workers. The driver is one server; what it
+The second drives the real `BatchQueue` with simulated workers. The driver is one server; what it
 does per batch is measured here with the real functions, on a real batch, and Ray's part is added
 (`--submit-ms`, `--get-ms` and `--turn-ms`, as the first measures it). Durations are log-normal
 around a minute; a worker dies during a batch now and then, and is back after five minutes.
@@ -104,12 +104,12 @@ class Watch:
         """Listen at the driver: the only place that sees what workers say of themselves."""
         collect, submit = driver._collect, driver._submit
 
-        def watched(this: Any, reference: Any, batch: Any, errand: Any) -> Any:
+        def watched(this: Any, reference: Any, batch: Any, assignment: Any) -> Any:
             header, *files = this._ray.get(reference)
             if len(files) == 2:  # no trial
                 content = json.loads(header)
                 self.busy[content["worker"]].append(content["seconds"])
-            return self.timed("collect and check", collect, this, reference, batch, errand)
+            return self.timed("collect and check", collect, this, reference, batch, assignment)
 
         driver._collect = watched
         driver._submit = lambda *a: self.timed("submit", submit, *a)
@@ -216,7 +216,7 @@ def of_ray(address: str, flying: int = 2000) -> dict[str, float]:
             clocked(lambda: started.append(call(sleep.remote, 600, order))) for _ in range(flying)
         ]
         wait = [clocked(call, ray.wait, started, timeout=0, fetch_local=False) for _ in range(20)]
-        ask = [clocked(found.crew) for _ in range(20)]
+        ask = [clocked(found.pool) for _ in range(20)]
     names = (
         f"get an answer of {ANSWER_BYTES / 2**20:.1f} MiB",
         "submit",

@@ -1,6 +1,6 @@
 """A sweep on a thousand workers, simulated; `python benchmarks/cluster.py --simulate` runs it.
 
-The real `Schedule` decides; the driver is one server, whose work per batch is measured with the
+The real `BatchQueue` decides; the driver is one server, whose work per batch is measured with the
 real functions; workers are events on a heap.
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 
 import cmdpax
 from cmdpax.experiments.cluster.messages import read_answer, write_answer, write_order
-from cmdpax.experiments.cluster.scheduling import Schedule
+from cmdpax.experiments.cluster.scheduling import BatchQueue
 from cmdpax.experiments.executing import Work, run_one, table_schemas
 from cmdpax.experiments.folder import Folder
 from cmdpax.experiments.records import checksum
@@ -177,7 +177,7 @@ def simulate(num_workers: int, num_batches: int, costs: Costs, seed: int, life: 
     """The loop of the driver, with simulated time."""
     real = durations(num_batches, seed)
     wrong = np.random.default_rng(seed + 2).lognormal(0.0, 0.1, num_batches)  # by 10 %
-    schedule, crowd = Schedule((real * wrong).tolist()), Crowd(num_workers, life, 300.0, seed + 1)
+    schedule, crowd = BatchQueue((real * wrong).tolist()), Crowd(num_workers, life, 300.0, seed + 1)
     now = worked = 0.0
     retried = flying = 0
     waiting: list[int] = []

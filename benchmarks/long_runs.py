@@ -27,8 +27,8 @@ import cmdpax
 from cmdpax.learners import as_algorithm
 from cmdpax.learners.optimism import Optimism
 from cmdpax.learning.checkpoint import Checkpoint
+from cmdpax.learning.history import growth_exponent
 from cmdpax.learning.loop import Design, Task
-from cmdpax.learning.regret import growth_exponent
 from cmdpax.learning.settings import Configuration
 from cmdpax.learning.workers import num_cores, run_batch
 from cmdpax.schemes.presets import regret_theorem

@@ -162,7 +162,7 @@ def snapshot(agent: cmdpax.Agent) -> dict[str, tuple[str, tuple[int, ...], bytes
     tree = {
         "state": agent.learner_state,
         "tally": dataclasses.asdict(now.tally),
-        "sight": now.sight,
+        "coming": now.coming,
         "open": now.episode,
     }
     found = {}

@@ -27,9 +27,8 @@ from cmdpax.intervals import Interval
 from cmdpax.learners import algorithms
 from cmdpax.learners.optimism import Optimism
 from cmdpax.learning.accounts import account
-from cmdpax.learning.history import Account, History
+from cmdpax.learning.history import Account, History, Regret
 from cmdpax.learning.learn import learn, repeat
-from cmdpax.learning.regret import Regret
 from cmdpax.learning.replay import Replay, replay
 from cmdpax.live import Agent, AgentAccount, ConstraintAccount, EpisodeRecord, ObjectiveAccount
 from cmdpax.model.cmdp import CMDP, Sizes, from_costs

@@ -10,7 +10,7 @@ import pytest
 
 import cmdpax
 from cluster_cases import RayCluster, runs_in, write_specification
-from cmdpax.experiments import Stand, estimate
+from cmdpax.experiments import SweepProgress, estimate
 from cmdpax.experiments.cluster import cutting
 from sweep_cases import OWN_GRID, assert_same_results, contents, specification
 
@@ -32,7 +32,7 @@ def test_begun_here_and_finished_there(
     cluster.only("a", "b")
     cmdpax.sweep(HALF, tmp_path)
     before = contents(tmp_path)
-    stands: list[Stand] = []
+    stands: list[SweepProgress] = []
     found = cmdpax.sweep(WANTED, tmp_path, cluster=cluster.address, progress=stands.append)
     assert len(runs_in(tmp_path)) == RUNS
     assert_same_results(found, local)
@@ -74,7 +74,7 @@ def test_accelerators(cluster: RayCluster, local: cmdpax.Results, tmp_path: Path
     """A worker that says it has one; JAX falls back to the processor."""
     cluster.only()
     cluster.add("gpu", "--num-gpus=1").ready()
-    stands: list[Stand] = []
+    stands: list[SweepProgress] = []
     found = cmdpax.sweep(WANTED, tmp_path, cluster=cluster.address, progress=stands.append)
     assert_same_results(found, local)
     assert stands[-1].cluster.startswith("1 GPU worker, ")

@@ -13,7 +13,7 @@ from cluster_cases import make_work
 from cmdpax.experiments import executing, runs
 from cmdpax.experiments.cluster import cutting
 from cmdpax.experiments.cluster.cutting import Rate, cut, trial_of, trials
-from cmdpax.experiments.cluster.scheduling import Crew
+from cmdpax.experiments.cluster.scheduling import WorkerPool
 from cmdpax.experiments.executing import Ran, Work, run_in_parts
 from cmdpax.experiments.runs import Batch, Run, by_kind, kind_of
 from sweep_cases import SMALL, assert_same_frames
@@ -37,7 +37,7 @@ def test_every_run_is_in_one_batch(quick: float, slow: float, workers: int, kind
     grouped = by_kind(every, work.models)
     each = dict(zip(grouped, (quick, slow), strict=True))  # seconds per run
     rates = {kind: Rate(each[kind] / work.wanted.num_episodes, 0.0) for kind in grouped}
-    pieces = cut(every, work.models, work.wanted, rates, Crew(workers, kind))
+    pieces = cut(every, work.models, work.wanted, rates, WorkerPool(workers, kind))
     found = [run.identity for piece in pieces for run in piece.batch.runs]
     assert sorted(found) == sorted(run.identity for run in every)
     for batch, seconds in pieces:
@@ -48,7 +48,7 @@ def test_every_run_is_in_one_batch(quick: float, slow: float, workers: int, kind
 
 @given(st.integers(1, 10**6), st.floats(1e-6, 1e4), st.integers(1, 10**6), st.integers(0, 2000))
 def test_the_most_runs_of_a_batch(count: int, seconds: float, num_bytes: int, workers: int) -> None:
-    most = cutting._most_runs(count, seconds, num_bytes, Crew(workers, "CPU"))
+    most = cutting._most_runs(count, seconds, num_bytes, WorkerPool(workers, "CPU"))
     share = count / (4 * max(workers, 1))
     limit = min(60 / seconds, 2**26 / num_bytes, max(share + 1, 8))
     assert 1 <= most <= max(1, limit)
@@ -70,7 +70,7 @@ def test_the_most_runs_of_a_batch(count: int, seconds: float, num_bytes: int, wo
     ],
 )
 def test_examples(kind: str, count: int, seconds: float, workers: int, most: int) -> None:
-    assert cutting._most_runs(count, seconds, 1000, Crew(workers, kind)) == most
+    assert cutting._most_runs(count, seconds, 1000, WorkerPool(workers, kind)) == most
 
 
 @given(st.lists(st.integers(1, 9), max_size=9), st.integers(1, 20))
@@ -93,9 +93,9 @@ def test_what_runs_at_once_stays_together() -> None:
         seeds=10, cmdps=[{"environment": "random", "parameters": SMALL | {"seed": [*range(6)]}}]
     )
     rates = dict.fromkeys(by_kind(every, work.models), Rate(1.5 / 30, 0.0))  # 40 are a minute
-    pieces = cut(every, work.models, work.wanted, rates, Crew(1, "CPU"))
+    pieces = cut(every, work.models, work.wanted, rates, WorkerPool(1, "CPU"))
     assert [len(piece.batch.runs) for piece in pieces] == [20] * 6  # a quarter is 30
-    few = cut(every[:20], work.models, work.wanted, rates, Crew(2, "CPU"))
+    few = cut(every[:20], work.models, work.wanted, rates, WorkerPool(2, "CPU"))
     assert [len(piece.batch.runs) for piece in few] == [7, 7, 6]
 
 

@@ -15,7 +15,7 @@ from cmdpax.experiments import executing
 from cmdpax.experiments.cluster import cutting, plan_on_cluster
 from cmdpax.experiments.cluster.driving import Status
 from cmdpax.experiments.cluster.messages import Header, write_header
-from cmdpax.experiments.cluster.scheduling import Crew
+from cmdpax.experiments.cluster.scheduling import WorkerPool
 from cmdpax.experiments.executing import Failed, Finished, Work, made_here, run_one
 from cmdpax.experiments.runs import Batch
 from report_cases import invented
@@ -45,7 +45,7 @@ def test_all_batches_come_back_with_the_numbers_of_this_process(
     assert not any("max_calls" in options for options in case.ray.asked)
     assert all(options["max_retries"] == 0 for options in case.ray.asked)
     assert case.ray.most_pending <= 2 * 2
-    assert case.said[-1] == Status(Crew(2, "CPU"), 4, 0, 0, 4, 0.0)
+    assert case.said[-1] == Status(WorkerPool(2, "CPU"), 4, 0, 0, 4, 0.0)
     counts = [status.done for status in case.said]
     assert counts == sorted(counts)
     assert {status.batches for status in case.said} == {4}
@@ -276,7 +276,7 @@ def test_accelerators_are_asked_for(
     make_case: Callable[..., Case], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Larger trials, larger batches, and on all cores of their process."""
-    crews: list[Crew] = []
+    crews: list[WorkerPool] = []
     case = make_case(ray=FakeRay(["a"], "GPU"), seeds=8)  # 32 runs: more than a trial on a core has
     monkeypatch.setattr(cutting, "_most_runs", lambda *taken: crews.append(taken[-1]) or 32)
     trialled: list[int] = []
@@ -294,7 +294,7 @@ def test_accelerators_are_asked_for(
     assert all(options["num_cpus"] == 1 for options in case.ray.asked)
     assert not any("runtime_env" in options for options in case.ray.asked)
     assert trialled == [32, 32]
-    assert crews == [Crew(1, "GPU")]
+    assert crews == [WorkerPool(1, "GPU")]
     assert str(case.said[0]).startswith("1 GPU worker, 0 of 1 batches done, 1 running")
 
 
@@ -307,7 +307,7 @@ def test_several_accelerators_of_a_machine_have_a_process_per_batch(
     case = make_case(ray=ray)
     assert all(isinstance(one, Finished) for one in case.run())
     assert all(options["max_calls"] == 1 for options in case.ray.asked)
-    assert case.said[0].crew == Crew(2, "GPU", several=True)
+    assert case.said[0].pool == WorkerPool(2, "GPU", several=True)
 
 
 @pytest.mark.whole
@@ -357,12 +357,12 @@ def test_nobody_waits_for_the_last_accelerator_when_it_is_gone(
 @pytest.mark.parametrize(
     ("status", "text"),
     [
-        ((Crew(1, "CPU"), 0, 1, 0, 1, 0.0), "1 CPU worker, 0 of 1 batches done, 1 running"),
+        ((WorkerPool(1, "CPU"), 0, 1, 0, 1, 0.0), "1 CPU worker, 0 of 1 batches done, 1 running"),
         (
-            (Crew(3, "GPU"), 4, 6, 1, 20, 0.0),
+            (WorkerPool(3, "GPU"), 4, 6, 1, 20, 0.0),
             "3 GPU workers, 4 of 20 batches done, 3 running, 1 failed",
         ),
-        ((Crew(0, "CPU"), 0, 2, 0, 9, None), "0 CPU workers, 0 of 9 batches done, 0 running"),
+        ((WorkerPool(0, "CPU"), 0, 2, 0, 9, None), "0 CPU workers, 0 of 9 batches done, 0 running"),
     ],
 )
 def test_what_is_said(status: Any, text: str) -> None:
@@ -382,5 +382,5 @@ def test_a_worker_that_joins_is_counted(
 
     case.ray.act = act
     assert len(case.run()) == 8
-    assert {status.crew.size for status in case.said} == {1, 2}
+    assert {status.pool.size for status in case.said} == {1, 2}
     assert "b" in case.ray.ran_on

@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cmdpax.experiments.cluster.scheduling import BATCHES_IN_FLIGHT, MOST_ATTEMPTS, Schedule
+from cmdpax.experiments.cluster.scheduling import BATCHES_IN_FLIGHT, MOST_ATTEMPTS, BatchQueue
 
 SECONDS = st.lists(st.floats(0, 1e4), max_size=12)
 
 
 @given(SECONDS, st.data())
 def test_every_batch_ends_done_or_given_up(seconds: list[float], data: st.DataObject) -> None:
-    schedule = Schedule(seconds)
+    schedule = BatchQueue(seconds)
     running: set[int] = set()
     waiting = set(range(len(seconds)))
     failures = dict.fromkeys(waiting, 0)
@@ -45,7 +45,7 @@ def test_every_batch_ends_done_or_given_up(seconds: list[float], data: st.DataOb
 
 
 def test_it_avoids_the_workers_on_which_it_failed() -> None:
-    schedule = Schedule([1.0])
+    schedule = BatchQueue([1.0])
     assert schedule.start(1) == (0, 1, ())
     schedule.fail(0, ["a"])
     assert schedule.start(1) == (0, 2, ("a",))
@@ -54,7 +54,7 @@ def test_it_avoids_the_workers_on_which_it_failed() -> None:
 
 
 def test_seconds_left() -> None:
-    schedule = Schedule([1.0, 5.0, 2.0])
+    schedule = BatchQueue([1.0, 5.0, 2.0])
     assert schedule.seconds_left == 8.0
     ticket = schedule.start(1)
     assert ticket is not None
@@ -73,7 +73,7 @@ def test_seconds_left() -> None:
 
 
 def test_what_is_withdrawn_was_no_attempt() -> None:
-    schedule = Schedule([1.0, 2.0])
+    schedule = BatchQueue([1.0, 2.0])
     assert schedule.start(1) == (1, 1, ())
     schedule.withdraw(1)
     assert (schedule.num_running, schedule.seconds_left) == (0, 3.0)

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from cmdpax.experiments.measures import oscillation
-from cmdpax.learning.history import Account
-from cmdpax.learning.regret import Regret
+from cmdpax.learning.history import Account, Regret
 
 
 def accounts(episodes: np.ndarray, violation: np.ndarray) -> Account:

@@ -12,7 +12,7 @@ import polars
 import pytest
 
 import cmdpax
-from cmdpax.experiments import Stand
+from cmdpax.experiments import SweepProgress
 from cmdpax.learners import as_algorithm
 from lanes import quick_or_whole
 from sweep_cases import SMALL, assert_same_results, contents, specification
@@ -166,7 +166,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[cmdpax.Results]:
 class TestAgain:
     def test_nothing_is_done(self, made):
         before = contents(made.path)
-        stands: list[Stand] = []
+        stands: list[SweepProgress] = []
         again = cmdpax.sweep(specification(), made.path, progress=stands.append)
         assert contents(made.path) == before
         assert stands == []
@@ -180,7 +180,7 @@ class TestAgain:
             seeds=3,
             cmdps=[{"environment": "random", "parameters": SMALL | {"seed": [3, 2, 1]}}],
         )
-        stands: list[Stand] = []
+        stands: list[SweepProgress] = []
         second = cmdpax.sweep(larger, tmp_path, progress=stands.append)
         assert (stands[0].runs, stands[0].total_runs) == (8, 18)
         assert stands[-1] == (18, 18, 540, 540, "done", "", None)
@@ -349,9 +349,9 @@ class TestSurroundings:
 
     def test_progress_counts_runs_that_are_on_disk(self, tmp_path, monkeypatch):
         monkeypatch.setattr("cmdpax.experiments.runs._BATCH_RUNS", 4)
-        seen: list[tuple[Stand, int]] = []
+        seen: list[tuple[SweepProgress, int]] = []
 
-        def report(stand: Stand) -> None:
+        def report(stand: SweepProgress) -> None:
             parts = (tmp_path / "parts").glob("*.json")
             seen.append((stand, sum(len(json.loads(path.read_bytes())["runs"]) for path in parts)))
 

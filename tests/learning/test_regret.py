@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import cmdpax
 import reference
-from cmdpax.learning.regret import growth_exponent, strong_regret, unsafe_share, weak_regret
+from cmdpax.learning.history import growth_exponent, strong_regret, unsafe_share, weak_regret
 from learning_cases import model
 from strategies import SEEDS
 

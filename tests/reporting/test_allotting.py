@@ -3,30 +3,30 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cmdpax.reporting.allotting import (
+from cmdpax.reporting.budgets import (
     FEWEST_EPISODES,
     GOOD_EPISODES,
     Allotment,
-    Group,
+    CurveGroup,
     allot,
     num_rows,
 )
 
 
 @st.composite
-def sweeps(draw: st.DrawFn) -> list[Group]:
+def sweeps(draw: st.DrawFn) -> list[CurveGroup]:
     """The groups of a sweep."""
     num_cmdps, num_configurations = draw(st.integers(1, 9)), draw(st.integers(1, 20))
     units, series = draw(st.integers(1, 12)), draw(st.sampled_from([3, 7, 18]))
     cmdps = [*range(num_cmdps), *([None] if num_cmdps > 1 else [])]
     return [
-        Group(cmdp, num_cmdps if cmdp is None else units, series)
+        CurveGroup(cmdp, num_cmdps if cmdp is None else units, series)
         for _ in range(num_configurations)
         for cmdp in cmdps
     ]
 
 
-def size(groups: list[Group], allotment: Allotment) -> int:
+def size(groups: list[CurveGroup], allotment: Allotment) -> int:
     return sum(
         num_rows(group, allotment.num_shown) * allotment.num_episodes
         for group in groups
@@ -38,7 +38,7 @@ def size(groups: list[Group], allotment: Allotment) -> int:
     st.lists(st.tuples(sweeps(), st.integers(1, 2000)), min_size=1, max_size=5),
     st.integers(100_000, 2_000_000),
 )
-def test_budgets_are_kept(given_sweeps: list[tuple[list[Group], int]], budget: int) -> None:
+def test_budgets_are_kept(given_sweeps: list[tuple[list[CurveGroup], int]], budget: int) -> None:
     all_groups, recorded = zip(*given_sweeps, strict=True)
     allotments = allot(all_groups, recorded, budget)
     sizes = [size(groups, one) for groups, one in zip(all_groups, allotments, strict=True)]
@@ -71,7 +71,7 @@ def test_budgets_are_kept(given_sweeps: list[tuple[list[Group], int]], budget: i
 
 
 def test_who_needs_less_leaves_it_to_the_others() -> None:
-    one = [Group(0, 1, 9)]  # ten rows
+    one = [CurveGroup(0, 1, 9)]  # ten rows
     found = allot([one, one, one, one], [7000, 100, 5000, 5000], 10_000 * 10)
     assert [entry.num_episodes for entry in found] == [7000, 100, 1450, 1450]
     found = allot([one, one], [9900, 100], 10_000 * 10)
@@ -81,7 +81,7 @@ def test_who_needs_less_leaves_it_to_the_others() -> None:
 
 
 def test_first_episodes_then_runs_then_cmdps() -> None:
-    groups = [*(Group(cmdp, 6, 3) for cmdp in range(4)), Group(None, 4, 3)]
+    groups = [*(CurveGroup(cmdp, 6, 3) for cmdp in range(4)), CurveGroup(None, 4, 3)]
 
     def found(numbers: int) -> Allotment:
         return allot([groups], [1000], numbers)[0]

@@ -86,8 +86,8 @@ def expected(
     )
     suboptimality = cmdpax.solve(cmdp).value - run.value
     violation = cmdp.thresholds - run.constraint_values
-    strong = cmdpax.learning.regret.strong_regret(suboptimality, violation)
-    weak = cmdpax.learning.regret.weak_regret(suboptimality, violation)
+    strong = cmdpax.learning.history.strong_regret(suboptimality, violation)
+    weak = cmdpax.learning.history.weak_regret(suboptimality, violation)
     return {
         "value": run.value,
         "constraintValue": run.constraint_values[:, 0],

@@ -7,8 +7,8 @@ import typer
 from rich.text import Text
 
 import cmdpax
+from cmdpax.cli.notices import caught
 from cmdpax.cli.output import messages, print_json, results, table
-from cmdpax.cli.warned import caught
 
 _COLOURS = {"holds": "green", "fails": "red", "vacuous": "yellow", "premise not met": "yellow"}
 

@@ -13,8 +13,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 import cmdpax
 from cmdpax.cli.models import AsJson, ModelFile
+from cmdpax.cli.notices import caught
 from cmdpax.cli.output import messages, number, print_json, results, table
-from cmdpax.cli.warned import caught
 from cmdpax.errors import FileError, ParameterError
 from cmdpax.planning.frontier import MOST_POINTS
 from cmdpax.storage.writing import require_target, write_npz, write_text

@@ -13,8 +13,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 import cmdpax
 from cmdpax.cli.environments import parse_parameter
 from cmdpax.cli.models import AsJson, ModelFile
+from cmdpax.cli.notices import caught, resumable
 from cmdpax.cli.output import messages, number, print_json, results, table
-from cmdpax.cli.warned import caught, resumable
 from cmdpax.errors import FileError, ParameterError, nearest_name
 from cmdpax.intervals import interval
 from cmdpax.learners import Algorithm, as_algorithm

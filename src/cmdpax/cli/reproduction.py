@@ -6,9 +6,9 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
+from cmdpax.cli.notices import caught, resumable
 from cmdpax.cli.output import messages, results, table
 from cmdpax.cli.sweeps import best_table
-from cmdpax.cli.warned import caught, resumable
 
 _COLOURS = {"holds": "green", "fails": "red", "undecided": "yellow"}
 

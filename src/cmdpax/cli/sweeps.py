@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from cmdpax.cli.notices import caught, resumable
 from cmdpax.cli.output import messages, print_json, results, table
-from cmdpax.cli.warned import caught, resumable
 from cmdpax.learners import symbol_of
 from cmdpax.storage.limits import size_text
 

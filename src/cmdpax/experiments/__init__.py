@@ -3,9 +3,9 @@
 Imported when it is needed: it brings polars and pydantic.
 """
 
-from cmdpax.experiments.estimation import Estimate, estimate
-from cmdpax.experiments.progress import Stand
+from cmdpax.experiments.progress import SweepProgress
 from cmdpax.experiments.reading import Results, results
+from cmdpax.experiments.sizing import Estimate, estimate
 from cmdpax.experiments.specification import Specification, read_specification
 from cmdpax.experiments.statistics import Comparison, compare
 from cmdpax.experiments.sweeping import sweep
@@ -15,7 +15,7 @@ __all__ = [
     "Estimate",
     "Results",
     "Specification",
-    "Stand",
+    "SweepProgress",
     "compare",
     "estimate",
     "read_specification",

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cmdpax.experiments.runs import Run
-from cmdpax.learning.history import Account
-from cmdpax.learning.regret import growth_exponent
+from cmdpax.learning.history import Account, growth_exponent
 
 if TYPE_CHECKING:
     import polars

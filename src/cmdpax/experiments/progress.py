@@ -13,7 +13,7 @@ _SECONDS = 60.0
 _WIDE = 130  # columns, from which on there is room for a bar
 
 
-class Stand(NamedTuple):
+class SweepProgress(NamedTuple):
     """Where a sweep stands."""
 
     runs: int  # done, and on disk
@@ -25,7 +25,7 @@ class Stand(NamedTuple):
     seconds_left: float | None = None  # about, where a cluster runs it
 
 
-Reporter = Callable[[Stand], None]
+Reporter = Callable[[SweepProgress], None]
 
 
 @contextmanager
@@ -52,7 +52,7 @@ def _bar(display: Progress, name: str, wide: bool) -> Reporter:
     line = display.add_task(name, total=None, batch="starting", runs="", rate="", left="")
     pace = _Pace()
 
-    def report(stand: Stand) -> None:
+    def report(stand: SweepProgress) -> None:
         display.update(
             line,
             completed=stand.episodes,
@@ -70,7 +70,7 @@ def _lines(console: Console, name: str) -> Reporter:
     """A line when runs are done, and on disk: a hundred or so, or one a minute if any are."""
     pace, told, when = _Pace(), -1, 0.0
 
-    def report(stand: Stand) -> None:
+    def report(stand: SweepProgress) -> None:
         nonlocal told, when
         now = time.perf_counter()
         worth = stand.runs - told >= stand.total_runs / _LINES or now - when >= _SECONDS
@@ -104,13 +104,13 @@ class _Pace:
     def seconds(self) -> float:
         return time.perf_counter() - self._start
 
-    def rate(self, stand: Stand) -> str:
+    def rate(self, stand: SweepProgress) -> str:
         """Over all workers together."""
         self._first = stand.episodes if self._first < 0 else self._first
         each = (stand.episodes - self._first) / max(self.seconds, 1e-9)
         return f"{each:,.0f} episodes/s"
 
-    def left(self, stand: Stand) -> str:
+    def left(self, stand: SweepProgress) -> str:
         """As the cluster says, or as it went so far."""
         seconds = stand.seconds_left
         if seconds is None:

@@ -10,7 +10,7 @@ from cmdpax.errors import CmdpaxWarning, FileError, InfeasibleError, ParameterEr
 from cmdpax.experiments.cluster import Status, prepare, require_answer, run_on_cluster
 from cmdpax.experiments.executing import Failed, Finished, Work, run_here
 from cmdpax.experiments.folder import Folder, Known
-from cmdpax.experiments.progress import Reporter, Stand, shown
+from cmdpax.experiments.progress import Reporter, SweepProgress, shown
 from cmdpax.experiments.reading import Results, results
 from cmdpax.experiments.records import FORMAT
 from cmdpax.experiments.runs import (
@@ -46,7 +46,7 @@ def sweep(
         out: the folder; one that holds other files is refused.
         cluster: the address of a Ray cluster whose machines run the batches; "auto" takes one that
             runs here, or starts one; None runs them in this process.
-        progress: show a bar, or call a function with a `Stand`.
+        progress: show a bar, or call a function with a `SweepProgress`.
 
     Raises:
         FileError: the folder is not a sweep's, or cannot be written.
@@ -307,7 +307,7 @@ class _Telling:
         status = self._status
         left = None if status is None else status.seconds_left
         cluster = "" if status is None else str(status)
-        self._report(Stand(self._ready, self._total, done, total, text, cluster, left))
+        self._report(SweepProgress(self._ready, self._total, done, total, text, cluster, left))
 
 
 @contextmanager

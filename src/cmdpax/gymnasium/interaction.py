@@ -12,7 +12,7 @@ import numpy as np
 from cmdpax.checks import check_choice, real_number, require_count
 from cmdpax.errors import CmdpaxWarning, FileError, ParameterError, shown
 from cmdpax.gymnasium.encoders import Encoder
-from cmdpax.gymnasium.signals import Signals, Step, require_nothing_allowed, signals_of
+from cmdpax.gymnasium.signals import ObservedStep, Signals, require_nothing_allowed, signals_of
 from cmdpax.gymnasium.spaces import Translation, translation_of
 from cmdpax.live import Agent, AgentAccount, EpisodeRecord
 from cmdpax.live.saving import read
@@ -223,7 +223,7 @@ class _Player:
         observation, reward, *_ = values
         terminated, truncated, info = values[-3:]
         following = self._encode(observation)
-        costs = self._source.read(Step(state, action, following, cost, info))
+        costs = self._source.read(ObservedStep(state, action, following, cost, info))
         if terminated and self._end_state is not None:
             following = self._end_state
         self._went_on.add(state)

@@ -11,7 +11,7 @@ from cmdpax.errors import CmdpaxWarning, ParameterError, shown
 from cmdpax.live import Agent
 
 
-class Step(NamedTuple):
+class ObservedStep(NamedTuple):
     """One step of an environment, with states for observations."""
 
     state: int
@@ -21,13 +21,13 @@ class Step(NamedTuple):
     info: Mapping[str, Any]
 
 
-Reader = Callable[[Step], Any]
+Reader = Callable[[ObservedStep], Any]
 
 
 class Signals(NamedTuple):
     """What turns a step into the signals that an agent expects."""
 
-    read: Callable[[Step], np.ndarray]  # [I]
+    read: Callable[[ObservedStep], np.ndarray]  # [I]
     nothing: Callable[[], np.ndarray]  # [I], of a step after an episode has terminated
 
 
@@ -85,7 +85,7 @@ class _Conversion:
         free = ~self._at_most & self._unit & (not self._rewarded)
         return np.where(free, 1.0, 0.0)
 
-    def given(self, step: Step) -> np.ndarray:
+    def given(self, step: ObservedStep) -> np.ndarray:
         """What the environment gives: costs, and constraint rewards where they are wanted."""
         if not self._at_most.size:
             return np.zeros(0)
@@ -129,10 +129,10 @@ class _Conversion:
             )
 
 
-def _checked(read: Reader, count: int) -> Callable[[Step], np.ndarray]:
+def _checked(read: Reader, count: int) -> Callable[[ObservedStep], np.ndarray]:
     """One number per constraint."""
 
-    def signals(step: Step) -> np.ndarray:
+    def signals(step: ObservedStep) -> np.ndarray:
         found = np.atleast_1d(np.asarray(read(step), dtype=float))
         if found.shape != (count,):
             raise ParameterError(
@@ -177,7 +177,7 @@ def _one(source: Any, pairs: tuple[int, int]) -> Reader:
     return lambda step: table[step.state, step.action]
 
 
-def _cost_of(step: Step) -> Any:
+def _cost_of(step: ObservedStep) -> Any:
     """The cost of a step with six values, or what `info` has."""
     if step.cost is not None:
         return step.cost

@@ -7,8 +7,7 @@ from jaxtyping import Array, Float
 
 from cmdpax.errors import ModelError
 from cmdpax.jax_context import in_double_precision
-from cmdpax.learning.history import Account
-from cmdpax.learning.regret import strong_regret, unsafe_share, weak_regret
+from cmdpax.learning.history import Account, strong_regret, unsafe_share, weak_regret
 from cmdpax.learning.settings import UNSAFE_AT
 from cmdpax.model.cmdp import CMDP, ArrayLike, as_floats
 from cmdpax.model.evaluation import policy_values

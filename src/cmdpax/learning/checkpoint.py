@@ -23,6 +23,7 @@ from cmdpax.storage.archives import read_npz
 from cmdpax.storage.locking import lock_beside
 from cmdpax.storage.paths import exists
 from cmdpax.storage.texts import parse_json
+from cmdpax.storage.trees import leaves_of, read_leaves, restore_tree, write_leaves
 from cmdpax.storage.writing import remove_left_behind, require_target, write_atomically
 
 FORMAT = 2
@@ -73,15 +74,8 @@ class Checkpoint:
         first = runs.first_position()
         if group not in self._groups:
             return first
-        leaves, structure = jax.tree.flatten(first)
-        found = self._groups[group]
-        same = len(found) == len(leaves) and all(
-            _alike(new, np.asarray(old)) for new, old in zip(found, leaves, strict=True)
-        )
-        if not same:
-            raise self._damaged()
-        position: Position = jax.tree.unflatten(structure, found)
-        if not runs.is_possible(position):
+        position: Position | None = restore_tree(self._groups[group], first, _alike)
+        if position is None or not runs.is_possible(position):
             raise self._damaged()
         # What is kept stays here, the rest goes to the device.
         states, sums, capped, policy, flaws = jax.tree.map(jnp.asarray, tuple(position)[1:-1])
@@ -93,18 +87,16 @@ class Checkpoint:
             if not now and time.monotonic() - self._written < self._seconds:
                 return
             begun = time.monotonic()
-            self._groups[group] = [np.asarray(leaf) for leaf in jax.tree.leaves(make())]
+            self._groups[group] = leaves_of(make())
             self._write()
             self._written = time.monotonic()
             self._seconds = max(self._seconds, _WORTH * (self._written - begun))
 
     def _write(self) -> None:
         head = {"format": FORMAT, "group_size": self.group_size, "manifest": self._manifest}
-        arrays: dict[str, Any] = {
-            f"{group}.{index}": leaf
-            for group, leaves in self._groups.items()
-            for index, leaf in enumerate(leaves)
-        }
+        arrays: dict[str, Any] = {}
+        for group, leaves in self._groups.items():
+            arrays |= write_leaves(f"{group}.", leaves)
         head["leaves"] = {group: len(leaves) for group, leaves in self._groups.items()}
         text = np.array(json.dumps(head))
         write_atomically(self.path, lambda file: np.savez(file, checkpoint=text, **arrays))
@@ -121,7 +113,7 @@ class Checkpoint:
             self._require_same(head["manifest"])
             self.group_size = self._checked_size(head["group_size"])
             self._groups = {
-                int(group): [entries[f"{group}.{index}"] for index in range(count)]
+                int(group): read_leaves(f"{group}.", count, entries)
                 for group, count in head["leaves"].items()
             }
             for done, *_ in self._groups.values():
@@ -154,7 +146,8 @@ class Checkpoint:
         )
 
 
-def _alike(found: np.ndarray, wanted: np.ndarray) -> bool:
+def _alike(found: np.ndarray, first: Any) -> bool:
     """The same kind of array; only the recorded episodes, of which the first has 0, vary."""
+    wanted = np.asarray(first)
     shape = wanted.shape if wanted.size else found.shape[:1] + wanted.shape[1:]
     return found.dtype == wanted.dtype and found.shape == shape

@@ -16,9 +16,10 @@ from jaxtyping import Array, Float, Integer
 from cmdpax.jax_context import cast
 from cmdpax.learners.contract import FLAWS, first_flaws, flaws_of
 from cmdpax.learners.statistics import Trajectory
+from cmdpax.learning.history import Regret
 from cmdpax.learning.loop import (
+    AccountRows,
     Block,
-    Entries,
     Progress,
     Runs,
     Sums,
@@ -30,7 +31,6 @@ from cmdpax.learning.loop import (
     stack_runs,
     start,
 )
-from cmdpax.learning.regret import Regret
 from cmdpax.learning.settings import Configuration
 from cmdpax.model.cmdp import CMDP
 from cmdpax.model.log import Log
@@ -45,7 +45,7 @@ _MOST_PIECES = 256  # blocks leave a little each, even those of which nothing is
 class Collected(NamedTuple):
     """NumPy arrays of all runs, which are the leading axis of everything."""
 
-    entries: Entries  # [R, T, J]
+    entries: AccountRows  # [R, T, J]
     multipliers: np.ndarray  # [R, T, I]
     potential: np.ndarray | None  # [R, T]
     log: Log | None
@@ -60,7 +60,7 @@ class Collected(NamedTuple):
         count, length = task.cmdps[0].num_constraints, len(task.recorded)
         signals: Any = np.zeros((1, length, 1 + count))
         return cls(
-            entries=Entries(signals, signals, signals),
+            entries=AccountRows(signals, signals, signals),
             multipliers=np.zeros((1, length, count)),
             potential=None,
             log=None,
@@ -93,7 +93,7 @@ class Collected(NamedTuple):
 class Kept(NamedTuple):
     """What is recorded of some episodes; first axis: episodes."""
 
-    entries: Entries
+    entries: AccountRows
     multipliers: Any
     potential: Any  # or None
     log: Any  # of every episode, or None
@@ -167,7 +167,7 @@ class Group(NamedTuple):
             nothing(num_constraints, horizon),
         )
         return Kept(
-            Entries(accounts, accounts, accounts),
+            AccountRows(accounts, accounts, accounts),
             nothing(num_constraints),
             None if self.saddle is None else nothing(),
             log if self.task.design.keep_log else None,
@@ -216,7 +216,7 @@ class Group(NamedTuple):
         policy = jnp.moveaxis(block.policies[count - 1], design.axis, 0)
         return Position(first + count - 1, states, sums, capped, policy, flaws, kept)
 
-    def _kept(self, block: Block, entries: Entries, places: np.ndarray, count: int) -> Kept:
+    def _kept(self, block: Block, entries: AccountRows, places: np.ndarray, count: int) -> Kept:
         distance = None
         if self.saddle is not None:
             distance = _potentials(self.saddle, block.log_policies, block.multipliers)

@@ -282,7 +282,7 @@ class Sums(NamedTuple):
     unsafe: Integer[Array, "R L"]  # episodes with some violation ≥ each level
 
 
-class Entries(NamedTuple):
+class AccountRows(NamedTuple):
     """The accounts of some consecutive episodes; first axis: episodes."""
 
     values: Float[Array, "E R J"]  # V_r, V_u of the true model
@@ -307,7 +307,7 @@ def account_block(
     sums: Sums,
     stacked: bool,
     runs_last: bool = False,
-) -> tuple[Sums, Entries]:
+) -> tuple[Sums, AccountRows]:
     """Evaluate a block of policies in the true model and add them to the sums."""
     values = _true_values(cmdp, policies, stacked, -1 if runs_last else 1)
     thresholds = jnp.broadcast_to(cmdp.thresholds, (*optima.shape, cmdp.num_constraints))
@@ -322,7 +322,7 @@ def account_block(
     unsafe = sums.unsafe + jnp.sum(~safe & played, axis=0, dtype=jnp.int32)
     return (
         Sums(strong, strong_lost, weak, weak_lost, unsafe),
-        Entries(values, strong_path, weak_path),
+        AccountRows(values, strong_path, weak_path),
     )
 
 

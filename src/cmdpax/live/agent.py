@@ -18,11 +18,12 @@ from cmdpax.live import saving
 from cmdpax.live.accounts import AgentAccount, Tally, make_account
 from cmdpax.live.declaration import FOREVER, Declaration, declare
 from cmdpax.live.episode import EpisodeRecord, OpenEpisode
+from cmdpax.live.inputs import Setting, make_inputs
 from cmdpax.live.logs import Logged, episodes_of
-from cmdpax.live.steps import Sight, begin, follow, look, no_steps, shapes, trajectory_of
-from cmdpax.live.told import Setting, tell
+from cmdpax.live.steps import ComingEpisode, begin, follow, look, no_steps, shapes, trajectory_of
 from cmdpax.live.turns import Turn, in_turn
 from cmdpax.model.log import Log
+from cmdpax.storage.trees import leaves_of
 
 
 class _Now(NamedTuple):
@@ -30,7 +31,7 @@ class _Now(NamedTuple):
 
     state: Any  # the learner's
     tally: Tally
-    sight: Sight
+    coming: ComingEpisode
     episode: OpenEpisode
 
 
@@ -116,7 +117,7 @@ class Agent:
         self._prepare(declared, known)
         tally = Tally.empty(declared.sizes.num_constraints)
         with jax.enable_x64(True):
-            first = begin(self._setting, self._told, np.uint32(declared.seed))
+            first = begin(self._setting, self._inputs, np.uint32(declared.seed))
         self._go_on(first, tally, OpenEpisode())
 
     # ------------------------------------------------------------------------------- ask and tell
@@ -145,7 +146,7 @@ class Agent:
                 f"the state is {state}, but {current} was told last; act in that one, or, if the "
                 "system went on meanwhile, agent.end() the episode and start anew."
             )
-        action = int(self._now.sight.actions[episode.steps, current])
+        action = int(self._now.coming.actions[episode.steps, current])
         self._now = self._now._replace(episode=episode._replace(action=action))
         return action
 
@@ -223,12 +224,12 @@ class Agent:
     @property
     def policy(self) -> np.ndarray:
         """π_k of the open or coming episode, `[H, S, A]`."""
-        return np.array(self._now.sight.policy)
+        return np.array(self._now.coming.policy)
 
     @property
     def multipliers(self) -> np.ndarray:
         """λ_k of the open or coming episode, `[I]`, of signals that are scaled to [0, 1]."""
-        return np.array(self._now.sight.multipliers)
+        return np.array(self._now.coming.multipliers)
 
     @property
     def account(self) -> AgentAccount:
@@ -236,9 +237,9 @@ class Agent:
         return self._account(self._now)
 
     def _account(self, now: _Now) -> AgentAccount:
-        declared, sight = self._declared, now.sight
+        declared, coming = self._declared, now.coming
         horizon = self._sizes.horizon
-        believed = np.clip(sight.constraint_values, 0, horizon)  # dual learners do not truncate
+        believed = np.clip(coming.constraint_values, 0, horizon)  # dual learners do not truncate
         estimates = declared.units.constraint_values(believed, horizon)
         return make_account(
             now.tally,
@@ -247,7 +248,7 @@ class Agent:
             declared.thresholds,
             horizon,
             estimates,
-            np.asarray(sight.multipliers),
+            np.asarray(coming.multipliers),
         )
 
     @property
@@ -261,9 +262,9 @@ class Agent:
     @property
     def visits(self) -> np.ndarray:
         """How often every action was tried, `[H, S, A]`; `[1, S, A]` if steps share counts."""
-        if self._now.sight.visits is None:
+        if self._now.coming.visits is None:
             raise ParameterError("this learner shows no statistics, so visits are not known.")
-        return np.array(self._now.sight.visits)
+        return np.array(self._now.coming.visits)
 
     @property
     def learner_state(self) -> Any:
@@ -319,8 +320,7 @@ class Agent:
         """Write everything to a file, whole or not at all; no other process may save to it then."""
         self._owned.require(Path(path))
         now = self._now
-        leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(now.state)]
-        account = self._account(now)
+        account, leaves = self._account(now), leaves_of(now.state)
         saved = saving.Saved(self._declared, now.tally, now.episode, leaves, account)
         saving.save(Path(path), saved)
 
@@ -341,7 +341,7 @@ class Agent:
         known = found.declared.algorithm_of(path, algorithm)
         agent = cls.__new__(cls)
         agent._prepare(found.declared, known)
-        wanted = shapes(agent._setting, agent._told)
+        wanted = shapes(agent._setting, agent._inputs)
         state = saving.restore(Path(path), found.leaves, wanted)
         agent._go_on(state, found.tally, found.episode)
         return agent
@@ -359,7 +359,7 @@ class Agent:
         choices = algorithm.choices(chosen)
         self._setting = Setting(algorithm, choices, declared.sizes, declared.stationary)
         with jax.enable_x64(True):
-            self._told = tell(declared, algorithm.numbers(chosen))
+            self._inputs = make_inputs(declared, algorithm.numbers(chosen))
 
     @in_double_precision
     def _go_on(self, state: Any, tally: Tally, episode: OpenEpisode) -> None:
@@ -368,12 +368,12 @@ class Agent:
         nothing = jax.tree.map(np.asarray, no_steps(self._sizes, float))
         self._follow(state, nothing, 1)
 
-    def _look(self, state: Any, tally: Tally) -> Sight:
+    def _look(self, state: Any, tally: Tally) -> ComingEpisode:
         seed, number = np.uint32(self._declared.seed), np.int32(tally.learned + 1)
-        sight = jax.tree.map(np.asarray, look(self._setting, self._told, state, seed, number))
+        coming = jax.tree.map(np.asarray, look(self._setting, self._inputs, state, seed, number))
         kept = "the agent is as it was" if tally.learned else ""
-        require_sound(self._declared.algorithm, number * sight.flaws[None], lambda place: kept)
-        return sight
+        require_sound(self._declared.algorithm, number * coming.flaws[None], lambda place: kept)
+        return coming
 
     def _after(self, episode: Logged, played: bool) -> _Now:
         """Where the agent stands after an episode, which it played or only learns from."""
@@ -391,7 +391,7 @@ class Agent:
 
     def _follow(self, state: Any, trajectory: Any, episode: int) -> Any:
         seed = np.uint32(self._declared.seed)
-        return follow(self._setting, self._told, state, trajectory, seed, np.int32(episode))
+        return follow(self._setting, self._inputs, state, trajectory, seed, np.int32(episode))
 
     def _require(self, call: str) -> None:
         self._now.episode.require(call, self._sizes.horizon)

@@ -26,6 +26,7 @@ from cmdpax.storage.archives import read_npz
 from cmdpax.storage.locking import Lock, lock_beside
 from cmdpax.storage.paths import DamagedError, require_file
 from cmdpax.storage.texts import parse_json
+from cmdpax.storage.trees import read_leaves, restore_tree, write_leaves
 from cmdpax.storage.writing import remove_left_behind, require_target, write_atomically
 
 FORMAT = 3
@@ -94,7 +95,7 @@ def save(path: Path, saved: Saved) -> None:
     entries: dict[str, Any] = {f"declared_{name}": array for name, array in arrays.items()}
     entries |= {f"tally_{name}": getattr(tally, name) for name in _TALLIED}
     entries |= episode.to_entries(1 + declared.sizes.num_constraints)
-    entries |= {f"leaf_{index}": leaf for index, leaf in enumerate(leaves)}
+    entries |= write_leaves("leaf_", leaves)
     text = np.array(json.dumps(content, default=lambda number: number.item()))  # NumPy's numbers
     write_atomically(path, lambda file: np.savez(file, agent=text, **entries))
 
@@ -121,7 +122,7 @@ def read(path: Path) -> Saved:
             declared,
             tally,
             episode,
-            [entries[f"leaf_{index}"] for index in range(head["leaves"])],
+            read_leaves("leaf_", head["leaves"], entries),
             _account(declared, tally, head["account"]),
         )
     except _OF_DAMAGE:
@@ -169,14 +170,10 @@ def _is_consistent(declared: Declaration, tally: Tally, episode: OpenEpisode) ->
 
 def restore(path: Path, leaves: list[np.ndarray], shapes: Any) -> Any:
     """The learner's state, in arrays of these shapes."""
-    wanted, structure = jax.tree.flatten(shapes)
-    same = len(leaves) == len(wanted) and all(
-        found.shape == leaf.shape and found.dtype == leaf.dtype
-        for found, leaf in zip(leaves, wanted, strict=True)
-    )
-    if not same:
+    state = restore_tree(leaves, shapes)
+    if state is None:
         raise _damaged(path)
-    return jax.tree.unflatten(structure, [jnp.asarray(leaf) for leaf in leaves])
+    return jax.tree.map(jnp.asarray, state)
 
 
 def _head(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:

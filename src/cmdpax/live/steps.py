@@ -18,12 +18,12 @@ from jaxtyping import Array, Bool, Float, Integer, Key
 from cmdpax.learners.base import Learner, learner_key
 from cmdpax.learners.contract import flaws_of, make_checked
 from cmdpax.learners.statistics import Knowledge, Trajectory
-from cmdpax.live.told import Setting, Told
+from cmdpax.live.inputs import LearnerInputs, Setting
 from cmdpax.model.cmdp import Sizes
 from cmdpax.model.transitions import sample_index
 
 
-class Sight(NamedTuple):
+class ComingEpisode(NamedTuple):
     """The coming episode: what it will play, and what the learner believes of it."""
 
     actions: Integer[Array, "H S"]  # drawn for every state, of which one is met at each step
@@ -35,35 +35,42 @@ class Sight(NamedTuple):
 
 
 @functools.partial(jax.jit, static_argnames="setting")
-def begin(setting: Setting, told: Told, seed: Any) -> Any:
+def begin(setting: Setting, inputs: LearnerInputs, seed: Any) -> Any:
     """The learner's state before the first episode."""
-    return _learner(setting, told).init(learner_key(run_key(seed), 0))
+    return _learner(setting, inputs).init(learner_key(run_key(seed), 0))
 
 
-def shapes(setting: Setting, told: Told) -> Any:
+def shapes(setting: Setting, inputs: LearnerInputs) -> Any:
     """The shapes of a learner's state; nothing is computed."""
-    return jax.eval_shape(begin, setting, told, np.uint32(0))
+    return jax.eval_shape(begin, setting, inputs, np.uint32(0))
 
 
 @functools.partial(jax.jit, static_argnames="setting")
 def follow(
-    setting: Setting, told: Told, state: Any, trajectory: Trajectory, seed: Any, episode: Any
+    setting: Setting,
+    inputs: LearnerInputs,
+    state: Any,
+    trajectory: Trajectory,
+    seed: Any,
+    episode: Any,
 ) -> Any:
     """The learner's state after episode k."""
     key = learner_key(run_key(seed), episode)
-    return _learner(setting, told).update(state, trajectory, key)
+    return _learner(setting, inputs).update(state, trajectory, key)
 
 
 @functools.partial(jax.jit, static_argnames="setting")
-def look(setting: Setting, told: Told, state: Any, seed: Any, episode: Any) -> Sight:
+def look(
+    setting: Setting, inputs: LearnerInputs, state: Any, seed: Any, episode: Any
+) -> ComingEpisode:
     """What episode k will play, and what the learner believes of it."""
-    sizes, dtype = setting.sizes, told.initial.dtype
-    log_policy, info = _learner(setting, told).show(state)
+    sizes, dtype = setting.sizes, inputs.initial.dtype
+    log_policy, info = _learner(setting, inputs).show(state)
     policy = jnp.exp(log_policy)
     key = jax.random.fold_in(run_key(seed), episode)
     uniforms = jax.random.uniform(key, (1 + 2 * sizes.horizon,), dtype)[1::2]
     draw = jax.vmap(jax.vmap(sample_index, in_axes=(None, 0)))
-    return Sight(
+    return ComingEpisode(
         draw(uniforms, policy),
         info.multipliers,
         info.constraint_values,
@@ -107,16 +114,16 @@ def trajectory_of(
     return Trajectory(every_state, every_action, observed[:, 0], observed[:, 1:].T)  # type: ignore[arg-type]
 
 
-def _learner(setting: Setting, told: Told) -> Learner:
-    """The learner, told what it may know and no more."""
+def _learner(setting: Setting, inputs: LearnerInputs) -> Learner:
+    """The learner, inputs what it may know and no more."""
     knowledge = Knowledge(
         setting.sizes,
-        told.initial,
-        told.thresholds,
-        told.signals,
-        told.support,
-        told.bonuses,
+        inputs.initial,
+        inputs.thresholds,
+        inputs.signals,
+        inputs.support,
+        inputs.bonuses,
         setting.stationary,
     )
-    parameters = setting.algorithm.assemble(told.parameters, setting.choices)
+    parameters = setting.algorithm.assemble(inputs.parameters, setting.choices)
     return make_checked(setting.algorithm.factory, knowledge, parameters)

@@ -18,7 +18,7 @@ from cmdpax.model.transitions import Successors
 from cmdpax.model.validation import ROW_SUM_TOLERANCE, validate
 
 
-class Entries(NamedTuple):
+class SparseEntries(NamedTuple):
     """The entries of a sparse matrix `[S, S]` that are not 0, each once, row by row."""
 
     rows: np.ndarray
@@ -26,7 +26,7 @@ class Entries(NamedTuple):
     values: np.ndarray
 
 
-Matrices: TypeAlias = np.ndarray | list[Entries]
+Matrices: TypeAlias = np.ndarray | list[SparseEntries]
 """One matrix `[S, S]` per action: dense `[A, S, S]`, or all of them sparse."""
 
 
@@ -166,7 +166,7 @@ def _read(name: str, value: Any) -> np.ndarray | list[Any]:
     return as_floats(name, value)
 
 
-def _entries(name: str, matrix: Any, num_states: int) -> Entries:
+def _entries(name: str, matrix: Any, num_states: int) -> SparseEntries:
     """The entries of a matrix that are not 0; those that are given twice are added up."""
     shape = np.shape(matrix)
     if shape != (num_states, num_states):
@@ -179,7 +179,7 @@ def _entries(name: str, matrix: Any, num_states: int) -> Entries:
     places, which = np.unique(rows.astype(np.int64) * num_states + columns, return_inverse=True)
     values = np.bincount(which, weights=values, minlength=len(places))
     used = values != 0
-    return Entries(places[used] // num_states, places[used] % num_states, values[used])
+    return SparseEntries(places[used] // num_states, places[used] % num_states, values[used])
 
 
 def _read_transitions(transitions: Any) -> tuple[Matrices, int]:
@@ -197,11 +197,11 @@ def _read_transitions(transitions: Any) -> tuple[Matrices, int]:
     return matrices, num_states
 
 
-def _as_entries(matrix: np.ndarray | Entries) -> Entries:
-    if isinstance(matrix, Entries):
+def _as_entries(matrix: np.ndarray | SparseEntries) -> SparseEntries:
+    if isinstance(matrix, SparseEntries):
         return matrix
     rows, columns = np.nonzero(matrix)
-    return Entries(rows, columns, matrix[rows, columns])
+    return SparseEntries(rows, columns, matrix[rows, columns])
 
 
 def _check_axes(transitions: np.ndarray) -> None:
@@ -216,7 +216,7 @@ def _check_axes(transitions: np.ndarray) -> None:
     raise ModelError(f"transitions has shape {shape}, expected (A, S, S): {hint}.")
 
 
-def _check_rows(name: str, matrix: Entries, num_states: int) -> None:
+def _check_rows(name: str, matrix: SparseEntries, num_states: int) -> None:
     """Each row is a distribution; the sentences name the places of the given matrix."""
     rows, columns, values = matrix
     wrong = ~(values >= 0) | np.isinf(values)
@@ -350,7 +350,7 @@ def _mean(matrices: Matrices, signal: Matrices, num_states: int) -> np.ndarray:
     columns = []
     for matrix, earned in zip(matrices, signal, strict=True):
         rows, following, probabilities = _as_entries(matrix)
-        if isinstance(earned, Entries):
+        if isinstance(earned, SparseEntries):
             values = _look_up(earned, rows * num_states + following, num_states)
         else:
             values = earned[rows, following]
@@ -358,7 +358,7 @@ def _mean(matrices: Matrices, signal: Matrices, num_states: int) -> np.ndarray:
     return np.stack(columns, axis=1)
 
 
-def _look_up(matrix: Entries, places: np.ndarray, num_states: int) -> np.ndarray:
+def _look_up(matrix: SparseEntries, places: np.ndarray, num_states: int) -> np.ndarray:
     """The entries of a sparse matrix at these places; 0 where it has none."""
     known = matrix.rows * num_states + matrix.columns
     if not known.size:

@@ -8,7 +8,7 @@ from cmdpax.figures.style import palette
 from cmdpax.intervals import student
 from cmdpax.model.cmdp import CMDP
 from cmdpax.planning.solution import solve
-from cmdpax.reporting.allotting import Allotment, Group, allot
+from cmdpax.reporting.budgets import Allotment, CurveGroup, allot
 from cmdpax.reporting.curves import Members, count_recorded, find_groups, make_blocks
 from cmdpax.reporting.encoding import all_rounded, plain, rounded
 from cmdpax.reporting.problems import describe_problem, find_frontiers
@@ -67,7 +67,7 @@ def content(folder: str | os.PathLike[str], *, budget: int = BUDGET) -> Content:
     sources = find_sources(folder)
     sweeps = [_prepare(source) for source in sources.sweeps]
     sizes = [
-        [Group(group.cmdp, len(group.units), len(group.series)) for group in sweep.groups]
+        [CurveGroup(group.cmdp, len(group.units), len(group.series)) for group in sweep.groups]
         for sweep in sweeps
     ]
     allotments = allot(sizes, [sweep.num_recorded for sweep in sweeps], budget)

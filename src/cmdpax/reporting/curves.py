@@ -11,7 +11,7 @@ from cmdpax.experiments.reading import Results
 from cmdpax.experiments.tables import LATER
 from cmdpax.intervals import half_width
 from cmdpax.model.cmdp import CMDP
-from cmdpax.reporting.allotting import Allotment
+from cmdpax.reporting.budgets import Allotment
 from cmdpax.reporting.encoding import all_rounded, encode
 from cmdpax.reporting.tables import Listing
 from cmdpax.reporting.thinning import thin

@@ -6,7 +6,7 @@ from cmdpax.errors import ClusterError
 from cmdpax.experiments.cluster.connecting import connected, prepare, require_answer
 from cmdpax.experiments.cluster.cutting import Piece
 from cmdpax.experiments.cluster.driving import Driver, Say, Status
-from cmdpax.experiments.cluster.scheduling import Crew
+from cmdpax.experiments.cluster.scheduling import WorkerPool
 from cmdpax.experiments.executing import Failed, Finished, Work
 from cmdpax.experiments.runs import Run
 
@@ -22,7 +22,9 @@ def run_on_cluster(
         yield from driver.run(driver.cut(runs, say), say)
 
 
-def plan_on_cluster(address: str, runs: Sequence[Run], work: Work) -> tuple[list[Piece], Crew]:
+def plan_on_cluster(
+    address: str, runs: Sequence[Run], work: Work
+) -> tuple[list[Piece], WorkerPool]:
     """How all runs would be cut, and for which workers; nothing but trials is run."""
     with connected(address) as cluster:
         driver = Driver(cluster, work, runs)
@@ -31,4 +33,4 @@ def plan_on_cluster(address: str, runs: Sequence[Run], work: Work) -> tuple[list
             raise ClusterError(
                 f"a trial of {failed.batch.algorithm} failed on the workers: {failed.error}"
             )
-        return pieces, cluster.crew()
+        return pieces, cluster.pool()

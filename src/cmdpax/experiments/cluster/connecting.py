@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from cmdpax.errors import ClusterError, CmdpaxWarning, MissingPackageError, ParameterError, in_line
-from cmdpax.experiments.cluster.scheduling import Crew
+from cmdpax.experiments.cluster.scheduling import WorkerPool
 
 AUTO = "auto"
 _LOOPBACK = "127.0.0.1"
@@ -68,12 +68,12 @@ class Cluster:
         """With the module and the address of the head."""
         self.ray, self.address = ray, address
 
-    def crew(self) -> Crew:
+    def pool(self) -> WorkerPool:
         """The workers that are there now: GPUs if there are any, else cores."""
         found = self.machines()
         if gpus := [machine.gpus for machine in found if machine.gpus > 0]:
-            return Crew(sum(gpus), "GPU", max(gpus) > 1)
-        return Crew(sum(machine.cores for machine in found), "CPU")
+            return WorkerPool(sum(gpus), "GPU", max(gpus) > 1)
+        return WorkerPool(sum(machine.cores for machine in found), "CPU")
 
     def machines(self) -> list["Machine"]:
         """Those that are there now."""

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from cmdpax.experiments.cluster.scheduling import Crew
+from cmdpax.experiments.cluster.scheduling import WorkerPool
 from cmdpax.experiments.executing import Work, run_in_parts
 from cmdpax.experiments.runs import Batch, Kind, Model, Run, by_kind, evenly, make_batches
 from cmdpax.experiments.specification import Specification
@@ -67,7 +67,7 @@ def cut(
     models: Mapping[str, Model],
     wanted: Specification,
     rates: Mapping[Kind, Rate | None],
-    crew: Crew,
+    pool: WorkerPool,
 ) -> list[Piece]:
     """All runs in batches for these workers; a run that takes longer is a batch of its own.
 
@@ -79,20 +79,20 @@ def cut(
         rate = rates[kind]
         each = 0.0 if rate is None else rate.seconds * wanted.num_episodes
         num_constraints = models[members[0].fingerprint].cmdp.num_constraints
-        most = _most_runs(len(members), each, run_bytes(num_constraints, wanted), crew)
-        most = most if rate is not None else min(most, crew.together)
-        at_once = make_batches(members, models, wanted, int(crew.kind == "GPU"))
+        most = _most_runs(len(members), each, run_bytes(num_constraints, wanted), pool)
+        most = most if rate is not None else min(most, pool.together)
+        at_once = make_batches(members, models, wanted, int(pool.kind == "GPU"))
         for part in _packed([batch.runs for batch in at_once], most):
             pieces.append(Piece(Batch(part[0].algorithm, part), each * len(part)))
     return pieces
 
 
-def _most_runs(count: int, seconds: float, num_bytes: int, crew: Crew) -> int:
+def _most_runs(count: int, seconds: float, num_bytes: int, pool: WorkerPool) -> int:
     """How many of so many runs may be a batch, given what each of them takes."""
-    least = crew.together if crew.kind == "GPU" else 1  # fewer would take as long there
+    least = pool.together if pool.kind == "GPU" else 1  # fewer would take as long there
     in_time = count if seconds * count <= BATCH_SECONDS else int(BATCH_SECONDS / seconds)
-    share = math.ceil(count / (BATCHES_PER_WORKER * max(crew.size, 1)))
-    return max(1, min(max(in_time, least), max(share, crew.together), ANSWER_BYTES // num_bytes))
+    share = math.ceil(count / (BATCHES_PER_WORKER * max(pool.size, 1)))
+    return max(1, min(max(in_time, least), max(share, pool.together), ANSWER_BYTES // num_bytes))
 
 
 def _packed(groups: Iterable[Sequence[Run]], most: int) -> Iterator[Sequence[Run]]:

@@ -22,7 +22,7 @@ from cmdpax.experiments.cluster.messages import (
     write_model,
     write_order,
 )
-from cmdpax.experiments.cluster.scheduling import Crew, Schedule, Ticket
+from cmdpax.experiments.cluster.scheduling import BatchQueue, Ticket, WorkerPool
 from cmdpax.experiments.cluster.working import measure_order, run_order
 from cmdpax.experiments.executing import Failed, Finished, Ran, Work, table_schemas
 from cmdpax.experiments.runs import Batch, Kind, Run
@@ -35,7 +35,7 @@ _WORKER_ENVIRONMENT = {"env_vars": {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=f
 class Status(NamedTuple):
     """Where a sweep on a cluster stands, for people."""
 
-    crew: Crew
+    pool: WorkerPool
     done: int
     running: int
     failed: int
@@ -45,11 +45,11 @@ class Status(NamedTuple):
 
     def __str__(self) -> str:
         """3 CPU workers, 4 of 20 batches done, 6 running, 1 failed."""
-        several = "s" if self.crew.size != 1 else ""
+        several = "s" if self.pool.size != 1 else ""
         failed = f", {self.failed} failed" if self.failed else ""
-        running = min(self.running, self.crew.size)  # the others wait
+        running = min(self.running, self.pool.size)  # the others wait
         return (
-            f"{self.crew.size} {self.crew.kind} worker{several}, {self.done} of {self.batches} "
+            f"{self.pool.size} {self.pool.kind} worker{several}, {self.done} of {self.batches} "
             f"{self.what} done, {running} running{failed}"
         )
 
@@ -67,15 +67,15 @@ class Driver:
         files = {name: write_model(work.models[name].cmdp) for name in used}
         self._models = {name: cluster.call(self._ray.put, file) for name, file in files.items()}
         self._schemas: dict[str, Any] = {}
-        self._crew, self._asked = cluster.crew(), time.monotonic()
+        self._pool, self._asked = cluster.pool(), time.monotonic()
         self._lonely_since: float | None = None
         self.failed_trials: list[Failed] = []
 
     def cut(self, runs: Sequence[Run], say: Say = lambda status: None) -> list[Piece]:
         """Measure every kind of run on the workers, and cut all runs into batches."""
         wanted, models = self._work.wanted, self._work.models
-        kinds = trials(runs, models, self._crew.together)
-        trial = _Errand(
+        kinds = trials(runs, models, self._pool.together)
+        trial = _Assignment(
             [Piece(batch, 1.0) for batch in kinds.values()],
             self._work._replace(wanted=trial_of(wanted)),
             self._tasks(measure_order),
@@ -92,8 +92,8 @@ class Driver:
 
     def run(self, pieces: Sequence[Piece], say: Say) -> Iterator[Finished | Failed]:
         """All batches, in the order in which they are done."""
-        errand = _Errand(pieces, self._work, self._tasks(run_order), self._ran)
-        for _, found in self._answers(errand, say):
+        assignment = _Assignment(pieces, self._work, self._tasks(run_order), self._ran)
+        for _, found in self._answers(assignment, say):
             if isinstance(found, Failed):
                 yield found
             else:
@@ -110,15 +110,15 @@ class Driver:
 
     # -------------------------------------------------------------------------------------- errands
 
-    def _answers(self, errand: "_Errand", say: Say) -> Iterator[tuple[int, Any]]:
+    def _answers(self, assignment: "_Assignment", say: Say) -> Iterator[tuple[int, Any]]:
         """What came back for every batch, or why it failed."""
-        pieces = errand.pieces
-        schedule = Schedule([piece.seconds for piece in pieces])
+        pieces = assignment.pieces
+        schedule = BatchQueue([piece.seconds for piece in pieces])
         flying: _Flying = {}
         try:
             while schedule.unfinished:
-                self._fill(errand, schedule, flying)
-                say(self._status(schedule, errand))
+                self._fill(assignment, schedule, flying)
+                say(self._status(schedule, assignment))
                 arrived = self._arrived(list(flying))
                 while arrived:
                     flight = flying.pop(arrived[-1], None)
@@ -126,7 +126,9 @@ class Driver:
                         arrived.pop()
                         continue
                     place = flight.place
-                    found = self._collect(arrived.pop(), pieces[place].batch, errand)  # then freed
+                    found = self._collect(
+                        arrived.pop(), pieces[place].batch, assignment
+                    )  # then freed
                     if not isinstance(found, _Failure):
                         schedule.finish(place, found.seconds)
                         yield place, found
@@ -134,25 +136,25 @@ class Driver:
                         attempts = schedule.attempts(place)
                         yield place, Failed(pieces[place].batch, found.text, attempts)
                     del found
-                    say(self._status(schedule, errand))
-                    self._fill(errand, schedule, flying)  # who is free does not wait for others
+                    say(self._status(schedule, assignment))
+                    self._fill(assignment, schedule, flying)  # who is free does not wait for others
         except (GeneratorExit, KeyboardInterrupt):
             with contextlib.suppress(ClusterError):
                 for reference in flying:
                     self._cluster.call(self._ray.cancel, reference)
             raise
 
-    def _look(self) -> Crew:
+    def _look(self) -> WorkerPool:
         """The workers, as they were a moment ago."""
         if time.monotonic() - self._asked >= _SECONDS_BETWEEN_LOOKS:
-            crew, self._asked = self._cluster.crew(), time.monotonic()
-            self._crew = crew if crew.size else Crew(0, self._crew.kind)
+            pool, self._asked = self._cluster.pool(), time.monotonic()
+            self._pool = pool if pool.size else WorkerPool(0, self._pool.kind)
             self._wait_for_workers()
-        return self._crew
+        return self._pool
 
     def _wait_for_workers(self) -> None:
         """Say so, once, if there are none for a while."""
-        if self._crew.size:
+        if self._pool.size:
             self._lonely_since = None
             return
         if self._lonely_since is None:
@@ -165,15 +167,15 @@ class Driver:
                 stacklevel=2,
             )
 
-    def _fill(self, errand: "_Errand", schedule: Schedule, flying: "_Flying") -> None:
-        before, crew = self._crew, self._look()
-        if (before.kind, crew.kind) == ("GPU", "CPU"):
+    def _fill(self, assignment: "_Assignment", schedule: BatchQueue, flying: "_Flying") -> None:
+        before, pool = self._pool, self._look()
+        if (before.kind, pool.kind) == ("GPU", "CPU"):
             self._recall(schedule, flying)
-        while (ticket := schedule.start(crew.size)) is not None:
-            reference, flight = self._submit(ticket, errand, crew)
+        while (ticket := schedule.start(pool.size)) is not None:
+            reference, flight = self._submit(ticket, assignment, pool)
             flying[reference] = flight
 
-    def _recall(self, schedule: Schedule, flying: "_Flying") -> None:
+    def _recall(self, schedule: BatchQueue, flying: "_Flying") -> None:
         """Take back what waits for GPUs when the last one is gone: Ray would wait for ever."""
         ready = self._ready(list(flying), len(flying), 0.0)
         for reference, flight in list(flying.items()):
@@ -182,8 +184,8 @@ class Driver:
                 schedule.withdraw(flight.place)
                 del flying[reference]
 
-    def _machines(self, crew: Crew) -> set[str]:
-        return {machine.name for machine in self._cluster.machines() if machine.has(crew.kind)}
+    def _machines(self, pool: WorkerPool) -> set[str]:
+        return {machine.name for machine in self._cluster.machines() if machine.has(pool.kind)}
 
     def _arrived(self, flying: list[Any]) -> list[Any]:
         """The answers that are there; waits for one, but not for long."""
@@ -200,34 +202,36 @@ class Driver:
         ready: list[Any] = self._cluster.call(self._ray.wait, flying, **options)[0]
         return ready
 
-    def _status(self, schedule: Schedule, errand: "_Errand") -> Status:
-        left = schedule.seconds_left / max(self._crew.size, 1)
+    def _status(self, schedule: BatchQueue, assignment: "_Assignment") -> Status:
+        left = schedule.seconds_left / max(self._pool.size, 1)
         return Status(
-            self._crew,
+            self._pool,
             schedule.num_done,
             schedule.num_running,
             schedule.num_given_up,
-            len(errand.pieces),
-            left if errand.what == "batches" and self._crew.size else None,
-            errand.what,
+            len(assignment.pieces),
+            left if assignment.what == "batches" and self._pool.size else None,
+            assignment.what,
         )
 
-    def _submit(self, ticket: Ticket, errand: "_Errand", crew: Crew) -> "tuple[Any, _Flight]":
+    def _submit(
+        self, ticket: Ticket, assignment: "_Assignment", pool: WorkerPool
+    ) -> "tuple[Any, _Flight]":
         """One task; it asks for a core or an accelerator, where it did not fail before."""
         asks: dict[str, Any] = {"max_retries": 0, "num_cpus": 1}
-        asks |= {"num_gpus": 1} if crew.kind == "GPU" else {"runtime_env": _WORKER_ENVIRONMENT}
+        asks |= {"num_gpus": 1} if pool.kind == "GPU" else {"runtime_env": _WORKER_ENVIRONMENT}
         if ticket.attempt > 1:
-            asks["scheduling_strategy"] = self._elsewhere(ticket, crew)
-        batch = errand.pieces[ticket.place].batch
+            asks["scheduling_strategy"] = self._elsewhere(ticket, pool)
+        batch = assignment.pieces[ticket.place].batch
         used = dict.fromkeys(run.fingerprint for run in batch.runs)
         references = [self._models[fingerprint] for fingerprint in used]
-        task = errand.tasks.single if crew.several else errand.tasks.plain
+        task = assignment.tasks.single if pool.several else assignment.tasks.plain
         start = task.options(**asks).remote
-        order = write_order(errand.work, batch)
-        reference = self._cluster.call(start, order, crew.kind == "CPU", *references)
-        return reference, _Flight(ticket.place, crew.kind)
+        order = write_order(assignment.work, batch)
+        reference = self._cluster.call(start, order, pool.kind == "CPU", *references)
+        return reference, _Flight(ticket.place, pool.kind)
 
-    def _elsewhere(self, ticket: Ticket, crew: Crew) -> Any:
+    def _elsewhere(self, ticket: Ticket, pool: WorkerPool) -> Any:
         """On a machine where it did not fail; anywhere, if there is none or that is not known.
 
         One is named. Ray's own "not there" would not do: it may hand the task to a process that it
@@ -235,13 +239,15 @@ class Driver:
         """
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        others = sorted(self._machines(crew) - set(ticket.avoid)) if ticket.avoid else []
+        others = sorted(self._machines(pool) - set(ticket.avoid)) if ticket.avoid else []
         if not others:
             return "SPREAD"
         chosen = others[(ticket.place + ticket.attempt) % len(others)]
         return NodeAffinitySchedulingStrategy(chosen, soft=False)
 
-    def _collect(self, reference: Any, batch: Batch, errand: "_Errand") -> "_Answer | _Failure":
+    def _collect(
+        self, reference: Any, batch: Batch, assignment: "_Assignment"
+    ) -> "_Answer | _Failure":
         """The checked answer, or a failure."""
         try:
             files = self._cluster.call(self._ray.get, reference)
@@ -254,7 +260,7 @@ class Driver:
             worker = (header.worker,)
             if header.error is not None:
                 return _Failure(header.error, worker)
-            return _Answer(errand.read(batch, files[1:]), header.seconds, header.made)
+            return _Answer(assignment.read(batch, files[1:]), header.seconds, header.made)
         except AnswerError as error:
             return _Failure(str(error), worker or error.workers)
 
@@ -297,7 +303,7 @@ class _Tasks(NamedTuple):
     single: Any
 
 
-class _Errand(NamedTuple):
+class _Assignment(NamedTuple):
     """What workers are sent for, and how their answers are read."""
 
     pieces: Sequence[Piece]

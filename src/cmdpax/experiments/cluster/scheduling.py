@@ -12,7 +12,7 @@ MOST_ATTEMPTS = 3
 BATCHES_IN_FLIGHT = 2  # per worker: running, and waiting there for the moment when that one is done
 
 
-class Crew(NamedTuple):
+class WorkerPool(NamedTuple):
     """The workers of a cluster.
 
     Attributes:
@@ -45,7 +45,7 @@ class Ticket(NamedTuple):
     avoid: tuple[str, ...]
 
 
-class Schedule:
+class BatchQueue:
     """The state of all batches; every change is a call."""
 
     def __init__(self, seconds: Sequence[float]) -> None:

@@ -14,8 +14,8 @@ from cmdpax.learners.base import Factory, learner_key
 from cmdpax.learners.contract import make_checked
 from cmdpax.learners.optimism import Bonuses, Optimism
 from cmdpax.learners.primal_dual import primal_dual
+from cmdpax.learning.history import growth_exponent
 from cmdpax.learning.loop import knowledge_of
-from cmdpax.learning.regret import growth_exponent
 from cmdpax.paper.audit.episodes import hyperparameters_of, play_episode
 from cmdpax.paper.audit.learning import ALWAYS, EVENT, ON_EVENT, visits_enough
 from cmdpax.paper.audit.problem import Problem

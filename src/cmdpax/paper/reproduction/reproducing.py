@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cmdpax.checks import require_count
-from cmdpax.experiments import Results, Stand, sweep
+from cmdpax.experiments import Results, SweepProgress, sweep
 from cmdpax.learning.settings import RUN_BYTES
 from cmdpax.paper.reproduction import claims
 from cmdpax.paper.reproduction.compilation import compilation_time
@@ -53,7 +53,7 @@ def reproduce(
     quick: bool = False,
     num_cmdps: int = 1,
     theory: bool = False,
-    progress: Callable[[str], Callable[[Stand], None]] | None = None,
+    progress: Callable[[str], Callable[[SweepProgress], None]] | None = None,
 ) -> Reproduction:
     """Run the paper's experiment into a folder; what is there already is not run again.
 

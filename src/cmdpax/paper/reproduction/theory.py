@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cmdpax.experiments import Results, Stand, sweep
+from cmdpax.experiments import Results, SweepProgress, sweep
 from cmdpax.experiments.tables import SUMS
 from cmdpax.learners.optimism import Optimism
 from cmdpax.paper.reproduction.experiment import PRIMAL_DUAL, SEED
@@ -20,7 +20,7 @@ EXPONENT = 13 / 14
 
 
 def theory_claim(
-    folder: Path, paper: Measured, progress: Callable[[str], Callable[[Stand], None]] | None
+    folder: Path, paper: Measured, progress: Callable[[str], Callable[[SweepProgress], None]] | None
 ) -> tuple[Claim, dict[str, Results]]:
     """Run Algorithm 1 as the theorem has it, on every CMDP: its parameters depend on the CMDP."""
     sweeps: dict[str, Results] = {}

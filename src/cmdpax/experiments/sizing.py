@@ -122,13 +122,13 @@ def _on_cluster(
     if not missing:
         return found
     work = Work(wanted, models, dict.fromkeys(models, 0.0))
-    pieces, crew = plan_on_cluster(address, missing, work)
+    pieces, pool = plan_on_cluster(address, missing, work)
     longest = max(piece.seconds for piece in pieces)
-    shared = sum(piece.seconds for piece in pieces) / max(crew.size, 1)
+    shared = sum(piece.seconds for piece in pieces) / max(pool.size, 1)
     return found._replace(
         batches=len(pieces),
         seconds=max(longest, shared),
-        workers=crew.size,
+        workers=pool.size,
         cut=_shares(pieces, models),
     )
 

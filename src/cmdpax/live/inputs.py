@@ -22,7 +22,7 @@ class Setting(NamedTuple):
     stationary: bool
 
 
-class Told(NamedTuple):
+class LearnerInputs(NamedTuple):
     """What a learner may know, as arrays in its own units, on the device."""
 
     initial: Any
@@ -33,7 +33,7 @@ class Told(NamedTuple):
     parameters: dict[str, Any]  # numbers and schedules, by name
 
 
-def tell(declared: Declaration, numbers: dict[str, Any]) -> Told:
+def make_inputs(declared: Declaration, numbers: dict[str, Any]) -> LearnerInputs:
     """Convert the declaration to the learner's units, in the working precision."""
     sizes, units = declared.sizes, declared.units
     signals, lists = None, declared.successors
@@ -43,7 +43,7 @@ def tell(declared: Declaration, numbers: dict[str, Any]) -> Told:
         known = [declared.rewards, *constraints]
         stacked = np.stack([np.broadcast_to(signal, shape) for signal in known], axis=-1)
         signals = jnp.asarray(np.moveaxis(units.inward(stacked), -1, 1))
-    return Told(
+    return LearnerInputs(
         jnp.asarray(declared.initial),
         jnp.asarray(units.thresholds_inward(declared.thresholds, sizes.horizon)),
         signals,

@@ -10,7 +10,7 @@ GOOD_EPISODES = 400  # with fewer an oscillation is hard to follow: single runs 
 _FIRST_SHARE = 0.75
 
 
-class Group(NamedTuple):
+class CurveGroup(NamedTuple):
     """What the size of a block depends on: one configuration on one CMDP, or on all of them.
 
     Attributes:
@@ -38,14 +38,14 @@ class Allotment(NamedTuple):
     num_cmdps: int
 
 
-def num_rows(group: Group, num_shown: int) -> int:
+def num_rows(group: CurveGroup, num_shown: int) -> int:
     """Rows of a block: the episodes, then per series mean, half width and single runs."""
     shown = 1 + min(group.num_units, num_shown) if group.num_units > 1 else 0
     return 1 + group.num_series * (1 + shown)
 
 
 def allot(
-    sweeps: Sequence[Sequence[Group]], recorded: Sequence[int], budget: int
+    sweeps: Sequence[Sequence[CurveGroup]], recorded: Sequence[int], budget: int
 ) -> list[Allotment]:
     """Share a budget of numbers among sweeps, given their groups and recorded episodes.
 
@@ -73,7 +73,7 @@ def _share(needs: Sequence[int], budget: int) -> list[int]:
     return shares
 
 
-def _fit(groups: Sequence[Group], recorded: int, share: int) -> Allotment:
+def _fit(groups: Sequence[CurveGroup], recorded: int, share: int) -> Allotment:
     """Fewer episodes, fewer single runs, still fewer episodes, fewer CMDPs; at last what fits.
 
     The groups over all CMDPs stay, and with one CMDP its groups.
@@ -103,7 +103,7 @@ def _largest(start: int, fits: Callable[[int], bool], least: int) -> int:
     return fitting
 
 
-def _rows(groups: Sequence[Group], num_shown: int, num_cmdps: float) -> int:
+def _rows(groups: Sequence[CurveGroup], num_shown: int, num_cmdps: float) -> int:
     """Rows of all blocks, if only so many CMDPs have groups of their own."""
     chosen = [group for group in groups if group.cmdp is None or group.cmdp < num_cmdps]
     return sum(num_rows(group, num_shown) for group in chosen)

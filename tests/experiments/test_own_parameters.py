@@ -301,6 +301,7 @@ class TestOtherKinds:
         names = sweep["algorithms"]
         told = {(names[one["algorithm"]], one["label"]) for one in sweep["configurations"]}
         assert len(told) == 8
+        assert (f"{__name__}:nothing", "no parameters") in told
         paper = next(
             one for one in sweep["configurations"] if "regularized-d" in names[one["algorithm"]]
         )

@@ -252,3 +252,11 @@ class TestAddresses:
     def test_of_registered_ones(self):
         for name in ALGORITHMS:
             assert address_of(name) == address_of(as_algorithm(name)) == name
+
+
+def test_a_registered_name_is_not_for_ones_own() -> None:
+    """Runs of it would be repeated with the registered one, without a word."""
+    mine = Algorithm("vanilla-dual", as_algorithm("vanilla-primal-dual").factory)
+    with pytest.raises(cmdpax.ParameterError, match="has the name of a registered one"):
+        as_algorithm(mine)
+    assert as_algorithm(as_algorithm("vanilla-dual")) is as_algorithm("vanilla-dual")

@@ -47,6 +47,14 @@ def rewrite(path: Path, **parameters: Any) -> None:
     np.savez(path, **(arrays | {"agent": np.array(json.dumps(head))}))
 
 
+class Wide(NamedTuple):
+    margin: Annotated[str, Parameter(choices=("wide", "narrow"))] = "wide"
+
+
+class Flagged(NamedTuple):
+    margin: bool = True
+
+
 class TestDeclared:
     def test_as_plain_values(self):
         assert make(geared).declaration.parameters == {"gain": 0.1, "mode": "dual"}
@@ -78,6 +86,11 @@ class TestDeclared:
         refused("gain is 51, it must not exceed 50.", gain=51)
         refused("mode is 'duel'; did you mean 'dual'?", mode="duel")
         refused("gain is -1, it must not be negative.", OWN, gain=-1)
+
+    @pytest.mark.parametrize("record", [Wide, Flagged])
+    def test_a_margin_that_is_no_number_is_not_taken_for_one(self, record: Any):
+        own = Algorithm("own", lambda knowledge, chosen: geared(knowledge, Geared()), record)
+        assert make(own).declaration.parameters == record()._asdict()
 
     def test_the_number_of_episodes_is_not_known(self):
         sentence = (
@@ -126,14 +139,9 @@ class TestSaved:
         with pytest.raises(cmdpax.ParameterError, match=f"'{OWN}' of your own; give it as algor"):
             cmdpax.Agent.load(path)
 
-    def test_under_the_name_of_a_registered_one_it_is_not_that_one(self, path: Path):
-        own = Algorithm("vanilla-dual", geared)
-        agent = play(make(own, **CHOSEN), 3)
-        agent.save(path)
-        assert agent.declaration.own
-        with pytest.raises(cmdpax.ParameterError, match="factory 'vanilla-dual' of your own; give"):
-            cmdpax.Agent.load(path)
-        assert_same(cmdpax.Agent.load(path, algorithm=own), agent)
+    def test_the_name_of_a_registered_one_is_refused(self):
+        with pytest.raises(cmdpax.ParameterError, match="has the name of a registered one; give"):
+            make(Algorithm("vanilla-dual", geared), **CHOSEN)
 
     def test_an_algorithm_that_has_others_by_now(self, agent: cmdpax.Agent, path: Path):
         class More(NamedTuple):

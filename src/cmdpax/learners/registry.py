@@ -89,6 +89,11 @@ def as_algorithm(given: Any) -> Algorithm:
     Raises:
         ParameterError: there is none.
     """
+    if isinstance(given, Algorithm) and registered(given.name) not in (None, given):
+        raise ParameterError(
+            f"the algorithm {given.name!r} of your own has the name of a registered one; give it "
+            "another, or its runs could not be told apart."
+        )
     if callable(given) or isinstance(given, Algorithm):
         return wrap(given, name_of(given))
     given = str(given)

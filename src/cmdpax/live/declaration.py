@@ -178,8 +178,9 @@ def _declared(
     known = profile.rewards == "known"
     if known:
         _require_in_range(stand_in, units)
-    if "margin" in parameters:
-        margin = Parameter(name="margin", kind="schedule").restore(parameters["margin"], 1)
+    given = parameters.get("margin")
+    if not isinstance(given, str | bool | None):  # words and flags of one's own are something else
+        margin = Parameter(name="margin", kind="schedule").restore(given, 1)
         _require_margin(margin, units, stand_in.thresholds, sizes.horizon)
     lists = None if successors is None else _listed(successors, sizes, stationary)
     _require_room(

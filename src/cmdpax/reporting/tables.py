@@ -134,7 +134,7 @@ def _name(entries: list[dict[str, Any]]) -> None:
         parts = [f"{label} = {entry['parameters'].get(name, '–')}" for name, label in varies]
         if len({other["optimism"] for other in entries}) > 1:
             parts.append(entry["optimism"])
-        entry["label"] = ", ".join(parts)
+        entry["label"] = ", ".join(parts) or "no parameters"
     count = Counter(entry["label"] for entry in entries)
     for entry in entries:
         if count[entry["label"]] > 1:  # they differ in digits or choices that are not shown

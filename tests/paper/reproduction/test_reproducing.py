@@ -12,6 +12,7 @@ import polars
 import pytest
 
 import cmdpax
+from cmdpax.experiments.runs import make_runs
 from cmdpax.paper.reproduction import claims, costs, experiment, reproducing, theory
 from cmdpax.paper.reproduction.experiment import DUAL, PRIMAL_DUAL, Scale, specifications
 from cmdpax.paper.reproduction.measured import STRONG, Measured, total
@@ -56,9 +57,11 @@ def test_the_papers_experiment() -> None:
     paper = specifications(Scale())["paper"]
     assert (paper.num_episodes, list(paper.seeds)) == (4000, [123, 124, 125, 126, 127])
     assert [entry.name for entry in paper.algorithms] == [*PRIMAL_DUAL, *DUAL]
+    runs = make_runs(paper, ["its CMDP"])
     for entry in paper.algorithms:
-        assert len(entry.step_size) * len(entry.regularization or [0.0]) == 6
-        assert tuple(entry.max_multiplier) == (6.0,)
+        chosen = {run.configuration.parameters for run in runs if run.algorithm == entry.name}
+        assert len({(one.step_size, one.regularization) for one in chosen}) == len(chosen) == 6
+        assert {(one.max_multiplier, one.margin.initial) for one in chosen} == {(6.0, 0.0)}
     assert paper.optimism == "empirical"
     assert [entry.parameters["seed"] for entry in paper.cmdps] == [[123]]
 

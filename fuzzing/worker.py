@@ -251,7 +251,7 @@ def cache_programs(folder: Path) -> None:
     """Compile each program once for all processes."""
     folder.mkdir(parents=True, exist_ok=True)
     os.environ |= {"XDG_CACHE_HOME": str(folder), "JAX_PLATFORMS": "cpu"}
-    from cmdpax.caching import cache_compilation
+    from cmdpax.jax_context import cache_compilation
 
     cache_compilation()
 

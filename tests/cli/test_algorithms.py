@@ -163,7 +163,7 @@ class TestLearning:
         folder = tmp_path / "modules"
         folder.mkdir()
         (folder / "my_own.py").write_text("from sweep_cases import geared as factory\n")
-        path = os.pathsep.join((str(folder), str(Path(__file__).parent)))
+        path = os.pathsep.join((str(folder), str(Path(__file__).parents[1])))
         finished = subprocess.run(
             [
                 *(sys.executable, "-m", "cmdpax", "learn", "m.npz", *FEW, "--json"),

@@ -24,10 +24,10 @@ WANTED: dict[str, Any] = {
     "record": 4,
     "cmdps": [{"environment": "random", "parameters": SMALL | {"seed": [1, 2]}}],
     "algorithms": [
-        {"name": "regularized-primal-dual", "step_size": [0.1 + 0.01 * i for i in range(20)]}
+        {"name": "regularized-primal-dual", "step_size": [0.1 + 0.01 * i for i in range(60)]}
     ],
 }
-RUNS = 2 * 2 * 20
+RUNS = 2 * 2 * 60  # more than a fast machine makes before the last of twenty kills
 SCRIPT = f"""
 import os, signal, sys
 import cmdpax

@@ -2,6 +2,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from cmdpax.storage.trees import leaves_of, read_leaves, restore_tree, write_leaves
 
@@ -28,7 +29,12 @@ def test_a_tree_survives_its_entries() -> None:
 def test_leaves_that_do_not_fit_are_no_tree() -> None:
     like = Pair(np.zeros(3), np.zeros((2, 2)))
     fitting = [np.ones(3), np.ones((2, 2))]
-    assert restore_tree(fitting, like) is not None
-    assert restore_tree(fitting[:1], like) is None
-    assert restore_tree([np.ones(4), fitting[1]], like) is None
-    assert restore_tree([fitting[0].astype(int), fitting[1]], like) is None
+    assert isinstance(restore_tree(fitting, like), Pair)
+    others = [np.ones(4), fitting[1]]
+    for wrong in (fitting[:1], others, [fitting[0].astype(int), fitting[1]]):
+        with pytest.raises(ValueError, match="those of another tree"):
+            restore_tree(wrong, like)
+
+
+def test_nothing_is_a_tree_too() -> None:
+    assert restore_tree([], None) is None

@@ -74,8 +74,11 @@ class Checkpoint:
         first = runs.first_position()
         if group not in self._groups:
             return first
-        position: Position | None = restore_tree(self._groups[group], first, _alike)
-        if position is None or not runs.is_possible(position):
+        try:
+            position: Position = restore_tree(self._groups[group], first, _alike)
+        except ValueError:
+            raise self._damaged() from None
+        if not runs.is_possible(position):
             raise self._damaged()
         # What is kept stays here, the rest goes to the device.
         states, sums, capped, policy, flaws = jax.tree.map(jnp.asarray, tuple(position)[1:-1])

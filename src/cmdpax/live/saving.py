@@ -170,9 +170,10 @@ def _is_consistent(declared: Declaration, tally: Tally, episode: OpenEpisode) ->
 
 def restore(path: Path, leaves: list[np.ndarray], shapes: Any) -> Any:
     """The learner's state, in arrays of these shapes."""
-    state = restore_tree(leaves, shapes)
-    if state is None:
-        raise _damaged(path)
+    try:
+        state = restore_tree(leaves, shapes)
+    except ValueError:
+        raise _damaged(path) from None
     return jax.tree.map(jnp.asarray, state)
 
 

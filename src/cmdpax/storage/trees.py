@@ -31,9 +31,9 @@ def restore_tree(
     leaves: Sequence[np.ndarray],
     like: Any,
     alike: Callable[[np.ndarray, Any], bool] = is_alike,
-) -> Any | None:
-    """A tree of the structure of another one; None if the leaves do not fit."""
+) -> Any:
+    """A tree of the structure of another one; raises a `ValueError` if the leaves do not fit."""
     wanted, structure = jax.tree.flatten(like)
     if len(leaves) != len(wanted) or not all(map(alike, leaves, wanted)):
-        return None
+        raise ValueError("the arrays are those of another tree")
     return jax.tree.unflatten(structure, leaves)

@@ -260,3 +260,11 @@ def test_a_registered_name_is_not_for_ones_own() -> None:
     with pytest.raises(cmdpax.ParameterError, match="has the name of a registered one"):
         as_algorithm(mine)
     assert as_algorithm(as_algorithm("vanilla-dual")) is as_algorithm("vanilla-dual")
+
+
+def test_algorithms_of_one_factory_share_a_program() -> None:
+    """Vanilla is τ = 0, not a second program to compile."""
+    programs = [as_algorithm(f"{kind}-primal-dual").program for kind in ("vanilla", "regularized")]
+    assert programs[0] == programs[1]
+    assert hash(programs[0]) == hash(programs[1])
+    assert as_algorithm("vanilla-dual").program != as_algorithm("regularized-dual").program

@@ -80,6 +80,14 @@ class Algorithm:
         """The names of its parameters."""
         return tuple(parameter.name for parameter in self.parameters)
 
+    @property
+    def program(self) -> "Algorithm":
+        """Itself without name, defaults and ranges: algorithms of one factory share a program."""
+        bare = tuple(Parameter(name=one.name, kind=one.kind) for one in self.parameters)
+        return dataclasses.replace(
+            self, name="", summary="", parameters=bare, baseline=False, check=None
+        )
+
     def choose(
         self, given: Mapping[str, Any], num_episodes: int, others: Iterable[str] = ()
     ) -> Any:

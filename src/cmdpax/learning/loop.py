@@ -89,7 +89,7 @@ def make_task(
     """The task of configurations of one algorithm, on one CMDP or on one for each of them."""
     _, algorithm, chosen, optimism = configurations[0]
     design = Design(
-        algorithm=algorithm,
+        algorithm=algorithm.program,
         choices=algorithm.choices(chosen),
         rewards_known=optimism.rewards == "known",
         bernoulli=settings.observations == "bernoulli",

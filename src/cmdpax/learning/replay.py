@@ -75,7 +75,7 @@ def replay(
     chosen = known.choose(parameters, num_episodes, ("optimism", "seed"))
     profile = as_optimism(optimism, num_episodes)
     configuration = Configuration(as_seeds([seed])[0], known, chosen, profile)
-    design = Design(known, profile.rewards == "known", choices=known.choices(chosen))
+    design = Design(known.program, profile.rewards == "known", choices=known.choices(chosen))
     runs = stack_runs(cmdp.sizes, [configuration], num_episodes, float)
     run = jax.tree.map(lambda array: array[0], runs)
     info, policies, flaws = _feed(design, jax.device_put(cmdp), run, trajectories)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from cmdpax.learners import Algorithm, algorithms, as_algorithm
+from cmdpax.schemes.parameters import in_words
 
 _COMMENT = "<!-- table: algorithms -->"
 
@@ -30,7 +31,7 @@ def _rows(algorithm: Algorithm) -> list[str]:
             *first,
             f"`{one.name}`",
             one.symbol,
-            one.in_words(one.default),
+            in_words(one.default),
             one.range,
             one.help + kind,
         )

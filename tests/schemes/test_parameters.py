@@ -11,7 +11,7 @@ import pytest
 
 import cmdpax
 from cmdpax.learners import Algorithm, Parameter, Scheduled
-from cmdpax.schemes.parameters import parameters_in_words, parameters_of
+from cmdpax.schemes.parameters import in_words, parameters_in_words, parameters_of
 from cmdpax.schemes.schedules import Schedule, constant, power
 
 LONG = 2**31 - 1
@@ -313,7 +313,5 @@ class TestFilesAndTables:
     def test_for_people(self):
         words = "rate 0.3*(k+1)^-0.2, gain 0.1, window 3, eager True, mode fast"
         assert parameters_in_words(self.CHOSEN) == words
-        each = [
-            f"{one.name} {one.in_words(getattr(self.CHOSEN, one.name))}" for one in OWN.parameters
-        ]
+        each = [f"{one.name} {in_words(getattr(self.CHOSEN, one.name))}" for one in OWN.parameters]
         assert ", ".join(each) == words

@@ -18,6 +18,7 @@ from cmdpax.cli.output import messages, number, print_json, results, table
 from cmdpax.errors import FileError, ParameterError, nearest_name
 from cmdpax.intervals import interval
 from cmdpax.learners import Algorithm, as_algorithm
+from cmdpax.schemes.parameters import in_words
 from cmdpax.storage.writing import require_target, write_npz
 
 Parameters = Annotated[
@@ -43,7 +44,7 @@ def algorithms(as_json: AsJson = False) -> None:
         anytime = "" if algorithm.anytime else " It must know the number of episodes."
         results.print(f"{algorithm.name}: {algorithm.summary}{anytime}", markup=False)
         rows = [
-            (one.name, one.symbol, one.kind, one.in_words(one.default), one.range, one.help)
+            (one.name, one.symbol, one.kind, in_words(one.default), one.range, one.help)
             for one in algorithm.parameters
         ]
         listing = table("", ("parameter", "", "kind", "default", "range", "meaning"), rows)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from cmdpax.errors import in_line
 from cmdpax.learners import registered
+from cmdpax.schemes.parameters import SCHEDULE_PARTS, in_words
 from cmdpax.schemes.schedules import Schedule
 from cmdpax.storage.paths import DamagedError
 
@@ -84,10 +85,10 @@ def parameters_of_row(row: Mapping[str, Any]) -> dict[str, str]:
         of_schedule = name.removesuffix("_exponent").removesuffix("_offset")
         if row[name] is None or (of_schedule != name and of_schedule in found):
             continue
-        value, exponent, offset = (row.get(name + part) for part in ("", "_exponent", "_offset"))
+        value, exponent, offset = (row.get(name + part) for part in SCHEDULE_PARTS)
         if exponent is not None and offset is not None:
             value = Schedule(float(row[name]), exponent, offset)  # words of others make it one
-        found[name] = f"{value:g}" if isinstance(value, float) else str(value)
+        found[name] = in_words(value)
     return found
 
 

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from cmdpax.errors import ParameterError, in_line, nearest_name, shown
 from cmdpax.learners.base import Factory
 from cmdpax.schemes.hyperparameters import Hyperparameters, require_damped
-from cmdpax.schemes.parameters import Parameter, choose, parameters_of
+from cmdpax.schemes.parameters import SCHEDULE_PARTS, Parameter, choose, parameters_of
 
 _MODEL = "cmdp horizon initial num_actions num_states rewards constraint_rewards thresholds"
 _LIVE = "successors reward_range constraint_ranges senses names seed"
@@ -25,7 +25,6 @@ _TABLE = (
 RESERVED = frozenset(" ".join((_MODEL, _LIVE, _RUN, _CALL, _TABLE)).split())
 """Names that mean something else where parameters are given, or in the table of a sweep."""
 _RESERVED_PREFIXES = ("optimism_", "unsafe_at_")
-_PARTS_OF_SCHEDULES = ("_exponent", "_offset")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,7 +63,7 @@ class Algorithm:
                     "where parameters are given; give it another name."
                 )
         names = [parameter.name for parameter in parameters]
-        for name, part in itertools.product(names, _PARTS_OF_SCHEDULES):
+        for name, part in itertools.product(names, SCHEDULE_PARTS[1:]):
             if name + part in names:
                 raise ParameterError(
                     f"{self.name} has the parameters {name!r} and {name + part!r}, which would be "

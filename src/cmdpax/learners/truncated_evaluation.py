@@ -7,7 +7,6 @@ from jaxtyping import Array, Float
 
 from cmdpax.learners.statistics import OptimisticModel, is_short
 from cmdpax.model.evaluation import backward_scan
-from cmdpax.model.transitions import at_step, backup_signals
 
 
 def evaluate(
@@ -26,7 +25,7 @@ def evaluate(
         surprisal = -log_decision  # ψ_k
         plain, entropy = signals, surprisal + bonus * log_num_actions  # r̂ and û; ψ̂_k
         if values is not None:
-            expected = backup_signals(at_step(model.transitions, index), values)
+            expected = model.expected_next(index, values)
             plain, entropy = plain + expected[:-1], entropy + expected[-1]
         plain = jnp.minimum(plain, steps_left)
         entropy = jnp.minimum(entropy, surprisal + steps_left * log_num_actions)

@@ -357,7 +357,7 @@ class Agent:
         self._sizes = declared.sizes
         chosen = algorithm.restore(declared.parameters, FOREVER)
         choices = algorithm.choices(chosen)
-        self._setting = Setting(algorithm, choices, declared.sizes, declared.stationary)
+        self._setting = Setting(algorithm.program, choices, declared.sizes, declared.stationary)
         with jax.enable_x64(True):
             self._inputs = make_inputs(declared, algorithm.numbers(chosen))
 

@@ -40,7 +40,8 @@ _UNCAST: dict[str, Callable[[Any], Any]] = {
     "flag": lambda cell: cell in (True, "true"),
     "choice": str,
 }
-_PARTS = ("", "_exponent", "_offset")  # the columns of a schedule
+SCHEDULE_PARTS = ("", "_exponent", "_offset")
+"""What the names of the three columns of a schedule end in."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,10 +138,6 @@ class Parameter:
         """As JSON holds it: a schedule is the list of its three numbers."""
         return list(value) if self.kind == "schedule" else value
 
-    def in_words(self, value: Any) -> str:
-        """A value for people."""
-        return f"{value:g}" if isinstance(value, float) else str(value)
-
     def restore(self, plain: Any, num_episodes: int) -> Any:
         """The value that `plain` wrote down."""
         parts = self.kind == "schedule" and isinstance(plain, list | tuple) and len(plain) == 3
@@ -149,7 +146,7 @@ class Parameter:
     @property
     def columns(self) -> tuple[str, ...]:
         """Its columns in a table of runs; a schedule has three."""
-        parts = _PARTS if self.kind == "schedule" else ("",)
+        parts = SCHEDULE_PARTS if self.kind == "schedule" else ("",)
         return tuple(self.name + part for part in parts)
 
     def cells(self, value: Any) -> tuple[Any, ...]:
@@ -248,7 +245,9 @@ def choose(
 
 def parameters_in_words(chosen: Any) -> str:
     """A record for people: step_size 0.1, regularization 0.02, max_multiplier 6, margin 0."""
-    return ", ".join(
-        f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
-        for name, value in chosen._asdict().items()
-    )
+    return ", ".join(f"{name} {in_words(value)}" for name, value in chosen._asdict().items())
+
+
+def in_words(value: Any) -> str:
+    """The value of a parameter for people."""
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -126,9 +126,8 @@ class Driver:
                         arrived.pop()
                         continue
                     place = flight.place
-                    found = self._collect(
-                        arrived.pop(), pieces[place].batch, assignment
-                    )  # then freed
+                    batch = pieces[place].batch
+                    found = self._collect(arrived.pop(), batch, assignment)  # then freed
                     if not isinstance(found, _Failure):
                         schedule.finish(place, found.seconds)
                         yield place, found

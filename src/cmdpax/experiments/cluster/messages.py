@@ -305,6 +305,7 @@ def _check_numbers(name: str, table: "polars.DataFrame") -> None:
 def _check_final(batch: Batch, work: Work, final: "polars.DataFrame") -> None:
     import polars
 
+    num_episodes = work.wanted.num_episodes
     expected = [
         (
             run.identity,
@@ -313,7 +314,7 @@ def _check_final(batch: Batch, work: Work, final: "polars.DataFrame") -> None:
             run.algorithm,
             run.configuration_name,
             run.configuration.seed,
-            work.wanted.num_episodes,
+            num_episodes,
         )
         for run in batch.runs
     ]

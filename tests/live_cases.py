@@ -303,9 +303,9 @@ def assert_counted(agent: cmdpax.Agent, episodes: list[Steps]) -> None:
     np.testing.assert_array_equal(agent.visits, counted.visits[:tables])
     guess = counted.guess()
     for h in range(tables):
-        went = _written_out(agent, h, np.asarray(statistics.transition_counts[h]))
+        went = _written_out(agent, h, np.asarray(statistics.storage[0][h]))
         np.testing.assert_array_equal(went, counted.went[h])
-        rows = np.asarray(statistics.transitions[h])
+        rows = np.asarray(statistics.storage[1][h])
         if agent.declaration.successors is None:
             rows = np.moveaxis(rows, 0, -1)
         rows = _written_out(agent, h, rows)

@@ -13,7 +13,7 @@ import pytest
 import cmdpax
 from cmdpax.experiments import executing
 from cmdpax.learning.group import Collected
-from cmdpax.learning.loop import AccountRows, Task
+from cmdpax.learning.loop import Rows, Task
 from sweep_cases import SMALL
 
 SCHEDULE = "0.5*(k+2)^-0.2"
@@ -49,14 +49,12 @@ def invented(task: Task, configurations: Sequence[Any], *_: Any) -> Collected:
     errors = (np.stack(noise) * calm)[..., : targets.shape[1]]
     multipliers = np.abs(np.stack(noise))[..., 1 : targets.shape[1]]
     return Collected(
-        AccountRows(
+        Rows(
             targets[:, None] - errors,
             np.maximum(errors, 0.0).cumsum(axis=1),
             errors.cumsum(axis=1),
+            multipliers,
         ),
-        multipliers,
-        None,
-        None,
         np.ones((count, len(task.levels))),
         np.zeros((count, targets.shape[1] - 1)),
         np.zeros(0),

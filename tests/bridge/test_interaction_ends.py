@@ -98,7 +98,7 @@ def test_the_learner_knows_that_ends_are_ends() -> None:
     agent = skater()
     interact(lake(), agent, 60, costs=EVERYWHERE, seed=0)
     statistics = agent.learner_state.statistics
-    went = statistics.transition_counts[0]
+    went = statistics.storage[0][0]
     seen = np.flatnonzero(agent.visits[0].sum(axis=-1))
     assert {5, 12} <= set(seen)
     for state in set(seen) & set(HOLES_AND_GOAL):

@@ -249,7 +249,7 @@ def run_both(factory: Any) -> list[dict[str, np.ndarray]]:
             "flaws": found.flaws[run],
             "unsafe": found.unsafe[run],
             "capped": found.capped[run],
-            "values": found.entries.values[run],
+            "values": found.rows.values[run],
         }
         for run in range(2)
     ]

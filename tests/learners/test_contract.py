@@ -131,7 +131,7 @@ def test_states_keep_their_structure_and_counts_their_integers(
         log_policy, info = jax.eval_shape(learner.show, before)
         assert isinstance(info, Info)
         assert info.statistics.visits.dtype == jnp.int32
-        for counts in jax.tree.leaves(info.statistics.transition_counts):
+        for counts in jax.tree.leaves(info.statistics.storage[0]):
             assert counts.dtype == jnp.int32
         assert log_policy.shape == (3, 3, 2)
         assert info.multipliers.shape == info.constraint_values.shape == (2,)
@@ -151,7 +151,7 @@ def test_counts_are_those_of_the_episodes(algorithm: str) -> None:
     statistics = learner.show(state).info.statistics
     assert statistics is not None
     np.testing.assert_array_equal(statistics.visits, visits)
-    np.testing.assert_array_equal(np.array(statistics.transition_counts), went)
+    np.testing.assert_array_equal(np.array(statistics.storage[0]), went)
     assert int(state.episode) == NUM_EPISODES + 1
 
 

@@ -89,7 +89,7 @@ def statistics_of(cmdp: cmdpax.CMDP, log: cmdpax.Log) -> Statistics:
 
 def rows_of(cmdp: cmdpax.CMDP, found: Statistics) -> np.ndarray:
     """p̂ as `[S, A, S]`."""
-    rows = np.asarray(found.transitions)[0]
+    rows = np.asarray(found.storage[1])[0]
     if not isinstance(cmdp.transitions, cmdpax.Successors):
         return np.moveaxis(rows, 0, -1)
     written = np.zeros((cmdp.num_states, cmdp.num_actions, cmdp.num_states))

@@ -154,9 +154,9 @@ def test_an_observed_step_counts_and_an_open_action_does_not():
     visits = np.zeros((3, 3, 2), int)
     visits[0, 1, 0] = 1
     np.testing.assert_array_equal(statistics.visits, visits)
-    assert [int(counts.sum()) for counts in statistics.transition_counts] == [1, 0, 0]
-    assert statistics.transition_counts[0][1, 0].tolist() == [0, 0, 1]
-    assert statistics.transitions[0][:, 1, 0].tolist() == [0, 0, 1]
+    assert [int(counts.sum()) for counts in statistics.storage[0]] == [1, 0, 0]
+    assert statistics.storage[0][0][1, 0].tolist() == [0, 0, 1]
+    assert statistics.storage[1][0][:, 1, 0].tolist() == [0, 0, 1]
     assert statistics.reward_sums[0, :, 1, 0].tolist() == [0.25, 0.5, 1.0]
     assert statistics.reward_sums.sum() == 1.75
 

@@ -20,6 +20,7 @@ from jaxtyping import Array, Float, Integer
 
 from cmdpax.learners.optimism import Bonuses
 from cmdpax.model.cmdp import Sizes
+from cmdpax.model.log import Log
 from cmdpax.model.transitions import (
     Successors,
     Support,
@@ -48,17 +49,13 @@ class Knowledge(NamedTuple):
         return 1 if self.stationary else self.sizes.horizon
 
 
-class Trajectory(NamedTuple):
-    """One episode, as the learner sees it.
+Trajectory: TypeAlias = Log
+"""One episode, as the learner sees it: states `[H+1]`, actions and rewards `[H]`, constraint
+rewards `[I, H]`.
 
-    Where a live system cut it short, the steps that did not happen have action A: no table has a
-    place for it, and JAX drops what is written there, so that nothing is counted.
-    """
-
-    states: Integer[Array, " H+1"]
-    actions: Integer[Array, " H"]
-    rewards: Float[Array, " H"]
-    constraint_rewards: Float[Array, "I H"]
+Where a live system cut it short, the steps that did not happen have action A: no table has a place
+for it, and JAX drops what is written there, so that nothing is counted.
+"""
 
 
 # -------------------------------------------------------------------------------------- statistics
@@ -81,22 +78,36 @@ def is_short(horizon: int) -> bool:
 class Statistics(NamedTuple):
     """Counts and sums of the episodes so far, Eq. (8), and the rows p̂ made of them.
 
-    H is 1 where the steps share their counts. Rows have T = S entries, or one per slot of the
-    lists of states that may follow. Those of p̂ are kept as their products with values are fastest:
-    `[T, S, A]` per step, lists `[S, A, T]`. So the layout depends on the horizon and on how the
-    model is stored: read visits here, and everything else through `empirical_model`,
-    `optimistic_model` and `transition_counts`, whose shapes are always the same.
+    H is 1 where the steps share their counts. Where and how transitions are kept is nobody's
+    business but this module's: `empirical_model`, `optimistic_model` and `transition_counts` read
+    them, and the shapes of what they return are always the same.
     """
 
     visits: Integer[Array, "H S A"]
-    transition_counts: Any  # Rows of integers, [S, A, T] per step
-    transitions: Any  # Rows: p̂
+    storage: tuple[Any, Any]  # counts and rows of p̂: see `_empty_storage`
     reward_sums: Float[Array, "H J S A"] | None  # signal 0 is the reward; None: known
 
 
 def empty_statistics(knowledge: Knowledge) -> Statistics:
     """Statistics of no episode."""
     num_constraints, _, num_states, num_actions = knowledge.sizes
+    num_tables, dtype = knowledge.num_tables, knowledge.initial.dtype
+    sums = jnp.zeros((num_tables, 1 + num_constraints, num_states, num_actions), dtype)
+    return Statistics(
+        visits=jnp.zeros((num_tables, num_states, num_actions), jnp.int32),
+        storage=_empty_storage(knowledge),
+        reward_sums=sums if knowledge.signals is None else None,
+    )
+
+
+def _empty_storage(knowledge: Knowledge) -> tuple[Rows, Rows]:
+    """Counts and p̂ before the first episode.
+
+    Rows have T = S entries, or one per slot of the lists of states that may follow. Counts are
+    `[S, A, T]` per step. The rows of p̂ are kept as their products with values are fastest:
+    `[T, S, A]` per step, lists `[S, A, T]`.
+    """
+    _, _, num_states, num_actions = knowledge.sizes
     support, dtype = knowledge.support, knowledge.initial.dtype
     mass = jnp.asarray(knowledge.bonuses.unvisited_mass, dtype)
     num_tables = knowledge.num_tables
@@ -110,14 +121,7 @@ def empty_statistics(knowledge: Knowledge) -> Statistics:
         rows = mass * valid / jnp.sum(valid, axis=-1, keepdims=True)
     counts = jnp.zeros((*pairs, row_length), jnp.int32)
     short = is_short(knowledge.sizes.horizon) and not knowledge.stationary
-    return Statistics(
-        visits=jnp.zeros(pairs, jnp.int32),
-        transition_counts=tuple(counts) if short else counts,
-        transitions=tuple(rows) if short else rows,
-        reward_sums=None
-        if knowledge.signals is not None
-        else jnp.zeros((num_tables, 1 + num_constraints, num_states, num_actions), dtype),
-    )
+    return (tuple(counts), tuple(rows)) if short else (counts, rows)
 
 
 def record(knowledge: Knowledge, statistics: Statistics, trajectory: Trajectory) -> Statistics:
@@ -129,7 +133,7 @@ def record(knowledge: Knowledge, statistics: Statistics, trajectory: Trajectory)
     at = (steps, states, actions)
     visits = statistics.visits.at[at].add(1)
     entries = _entries(knowledge.support, trajectory)
-    counts, rows = statistics.transition_counts, statistics.transitions
+    counts, rows = statistics.storage
     listed = knowledge.support is not None
     if isinstance(counts, tuple):
         each = [
@@ -145,7 +149,7 @@ def record(knowledge: Knowledge, statistics: Statistics, trajectory: Trajectory)
     if sums is not None:
         observed = jnp.vstack([trajectory.rewards[None], trajectory.constraint_rewards])
         sums = sums.at[steps, :, states, actions].add(observed.T)
-    return Statistics(visits, counts, rows, sums)
+    return Statistics(visits, (counts, rows), sums)
 
 
 def _count(
@@ -204,7 +208,7 @@ def optimistic_model(knowledge: Knowledge, statistics: Statistics) -> Optimistic
     shrinking = jnp.broadcast_to(1 / jnp.sqrt(visits), pairs)
     transition_bonus = bonuses.transition * shrinking
     bonus = (bonuses.reward + bonuses.transition) * shrinking
-    transitions = _transitions(knowledge.support, statistics.transitions)
+    transitions = _transitions(knowledge.support, statistics.storage[1])
     if knowledge.signals is not None:
         return OptimisticModel(knowledge.signals + bonus[:, None], transitions, transition_bonus)
     assert statistics.reward_sums is not None
@@ -223,7 +227,7 @@ def empirical_model(knowledge: Knowledge, statistics: Statistics) -> OptimisticM
 
 def transition_counts(knowledge: Knowledge, statistics: Statistics) -> Integer[Array, "H S A S"]:
     """How often each state followed, `[H, S, A, S]`; H is 1 where the steps share their counts."""
-    counts = statistics.transition_counts
+    counts, _ = statistics.storage
     counts = jnp.stack(counts) if isinstance(counts, tuple) else counts
     if knowledge.support is None:
         return counts

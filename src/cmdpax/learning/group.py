@@ -18,9 +18,9 @@ from cmdpax.learners.contract import FLAWS, first_flaws, flaws_of
 from cmdpax.learners.statistics import Trajectory
 from cmdpax.learning.history import Regret
 from cmdpax.learning.loop import (
-    AccountRows,
     Block,
     Progress,
+    Rows,
     Runs,
     Sums,
     Task,
@@ -33,7 +33,6 @@ from cmdpax.learning.loop import (
 )
 from cmdpax.learning.settings import Configuration
 from cmdpax.model.cmdp import CMDP
-from cmdpax.model.log import Log
 from cmdpax.schemes.potential import Saddle, potential
 
 Inspect = Callable[[np.ndarray], None]
@@ -45,10 +44,7 @@ _MOST_PIECES = 256  # blocks leave a little each, even those of which nothing is
 class Collected(NamedTuple):
     """NumPy arrays of all runs, which are the leading axis of everything."""
 
-    entries: AccountRows  # [R, T, J]
-    multipliers: np.ndarray  # [R, T, I]
-    potential: np.ndarray | None  # [R, T]
-    log: Log | None
+    rows: Rows  # [R, T, …]
     unsafe: np.ndarray  # counts, [R, E]
     capped: np.ndarray  # episodes with λ_i at its cap, [R, I]
     policy: np.ndarray  # [R, H, S, A]
@@ -58,12 +54,9 @@ class Collected(NamedTuple):
     def nothing(cls, task: Task) -> "Collected":
         """Zeros in the place of one run's accounts."""
         count, length = task.cmdps[0].num_constraints, len(task.recorded)
-        signals: Any = np.zeros((1, length, 1 + count))
+        signals = np.zeros((1, length, 1 + count))
         return cls(
-            entries=AccountRows(signals, signals, signals),
-            multipliers=np.zeros((1, length, count)),
-            potential=None,
-            log=None,
+            rows=Rows(signals, signals, signals, signals[..., 1:]),
             unsafe=np.zeros((1, len(task.levels))),
             capped=np.zeros((1, count)),
             policy=np.zeros(0),
@@ -72,7 +65,9 @@ class Collected(NamedTuple):
 
     def accounts(self, task: Task) -> dict[str, Any]:
         """What `Account` holds, and the multipliers, by name; signal 0 is the objective."""
-        values, strong, weak = (np.asarray(array, dtype=np.float64) for array in self.entries)
+        values, strong, weak, multipliers = (
+            np.asarray(array, dtype=np.float64) for array in self.rows[:4]
+        )
         optima = np.asarray(task.optima, dtype=np.float64)
         thresholds = np.stack([cmdp.thresholds for cmdp in task.cmdps])
         stacked = task.design.stacked
@@ -86,17 +81,8 @@ class Collected(NamedTuple):
             "unsafe_at": tuple(task.levels),
             "optimum": optima if stacked else float(optima[0]),
             "thresholds": thresholds if stacked else thresholds[0],
-            "multipliers": np.asarray(self.multipliers, dtype=np.float64),
+            "multipliers": multipliers,
         }
-
-
-class Kept(NamedTuple):
-    """What is recorded of some episodes; first axis: episodes."""
-
-    entries: AccountRows
-    multipliers: Any
-    potential: Any  # or None
-    log: Any  # of every episode, or None
 
 
 class Position(NamedTuple):
@@ -108,7 +94,7 @@ class Position(NamedTuple):
     capped: Integer[Array, "R I"]  # episodes with λ_i at its cap
     policy: Float[Array, "R H S A"]  # the last that was played
     flaws: Integer[Array, "R 3"]  # the first episode with each flaw; 0 where none has
-    kept: Kept  # NumPy arrays
+    kept: Rows  # NumPy arrays
 
 
 class Group(NamedTuple):
@@ -153,7 +139,7 @@ class Group(NamedTuple):
             kept=self._nothing_kept(),
         )
 
-    def _nothing_kept(self) -> Kept:
+    def _nothing_kept(self) -> Rows:
         num_constraints, horizon, *_ = self.task.cmdps[0].sizes
 
         def nothing(*shape: int, dtype: Any = self.optima.dtype) -> Any:
@@ -166,8 +152,8 @@ class Group(NamedTuple):
             nothing(horizon),
             nothing(num_constraints, horizon),
         )
-        return Kept(
-            AccountRows(accounts, accounts, accounts),
+        return Rows(
+            *(accounts, accounts, accounts),
             nothing(num_constraints),
             None if self.saddle is None else nothing(),
             log if self.task.design.keep_log else None,
@@ -195,7 +181,7 @@ class Group(NamedTuple):
             jnp.int32(count),
             size,
         )
-        sums, entries = account_block(
+        sums, rows = account_block(
             self.model,
             self.optima,
             jnp.asarray(levels, self.optima.dtype),
@@ -212,16 +198,17 @@ class Group(NamedTuple):
             position.flaws, block, jnp.int32(first), jnp.int32(count), design.runs_last
         )
         places = recorded[(recorded >= first) & (recorded < first + count)] - first
-        kept = self._kept(block, entries, places, count)
+        kept = self._kept(block, rows, places, count)
         policy = jnp.moveaxis(block.policies[count - 1], design.axis, 0)
         return Position(first + count - 1, states, sums, capped, policy, flaws, kept)
 
-    def _kept(self, block: Block, entries: AccountRows, places: np.ndarray, count: int) -> Kept:
+    def _kept(self, block: Block, rows: Rows, places: np.ndarray, count: int) -> Rows:
         distance = None
         if self.saddle is not None:
             distance = _potentials(self.saddle, block.log_policies, block.multipliers)
-        recorded, multipliers, distance = _take((entries, block.multipliers, distance), places)
-        return Kept(recorded, multipliers, distance, _take(block.log, np.arange(count)))
+        recorded = rows._replace(multipliers=block.multipliers, potential=distance)
+        kept: Rows = _take(recorded, places)
+        return kept._replace(log=_take(block.log, np.arange(count)))
 
 
 def run_group(
@@ -271,9 +258,9 @@ def _stack(trees: Sequence[Any]) -> Any:
     return jax.tree.map(lambda *arrays: np.stack(arrays), *trees)
 
 
-def _join(pieces: Sequence[Kept]) -> Kept:
+def _join(pieces: Sequence[Rows]) -> Rows:
     """Blocks of episodes, one after the other."""
-    joined: Kept = jax.tree.map(lambda *arrays: np.concatenate(arrays), *pieces)
+    joined: Rows = jax.tree.map(lambda *arrays: np.concatenate(arrays), *pieces)
     return joined
 
 
@@ -286,12 +273,9 @@ def _collected(position: Position, num_recorded: int) -> Collected:
         return np.moveaxis(array, 0, 1)
 
     log = jax.tree.map(lambda array: np.moveaxis(array, 0, 1), position.kept.log)
-    kept = jax.tree.map(whole, position.kept._replace(log=None))
+    kept: Rows = jax.tree.map(whole, position.kept._replace(log=None))
     return Collected(
-        kept.entries,
-        kept.multipliers,
-        kept.potential,
-        None if log is None else Log(*log),
+        kept._replace(log=log),
         np.asarray(position.sums.unsafe),
         np.asarray(position.capped),
         np.array(position.policy, dtype=np.float64),

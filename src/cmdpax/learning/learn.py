@@ -159,12 +159,12 @@ def learn_batch(
         collected = run_batch(task, configurations, saddles, report, kept, watch)
     _require_finite(configurations, collected)
     _warn_capped(collected.capped, settings.num_episodes)
-    distance = collected.potential
+    distance = collected.rows.potential
     return History(
         **collected.accounts(task),
         potential=None if distance is None else np.asarray(distance, dtype=np.float64),
         policy=collected.policy,
-        log=collected.log,
+        log=collected.rows.log,
         manifest=manifest,
     )
 
@@ -204,7 +204,7 @@ def _require_room(cmdp: CMDP, num_runs: int, settings: RunSettings) -> None:
 
 def _require_finite(configurations: Sequence[Configuration], collected: Collected) -> None:
     """No account that is not a number, wherever it came from, such as a checkpoint."""
-    finite = np.isfinite(np.stack(collected.entries)).all(axis=(0, 2, 3))
+    finite = np.isfinite(np.stack(collected.rows[:3])).all(axis=(0, 2, 3))
     if not finite.all():
         run = configurations[int(np.argmin(finite))]
         raise LearnerError(

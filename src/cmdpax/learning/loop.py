@@ -282,12 +282,15 @@ class Sums(NamedTuple):
     unsafe: Integer[Array, "R L"]  # episodes with some violation ≥ each level
 
 
-class AccountRows(NamedTuple):
-    """The accounts of some consecutive episodes; first axis: episodes."""
+class Rows(NamedTuple):
+    """What is kept of some episodes, or of all that are recorded; first axis: episodes."""
 
-    values: Float[Array, "E R J"]  # V_r, V_u of the true model
-    strong: Float[Array, "E R J"]  # cumulative
-    weak: Float[Array, "E R J"]
+    values: Any  # V_r, V_u of the true model, [E, R, J]
+    strong: Any  # cumulative regrets, [E, R, J]
+    weak: Any
+    multipliers: Any = None  # λ_k, [E, R, I]
+    potential: Any = None  # Φ_k, [E, R], where it is asked for
+    log: Trajectory | None = None  # of every episode, where it is asked for
 
 
 def no_sums(num_runs: int, num_signals: int, num_levels: int, dtype: Any) -> Sums:
@@ -307,7 +310,7 @@ def account_block(
     sums: Sums,
     stacked: bool,
     runs_last: bool = False,
-) -> tuple[Sums, AccountRows]:
+) -> tuple[Sums, Rows]:
     """Evaluate a block of policies in the true model and add them to the sums."""
     values = _true_values(cmdp, policies, stacked, -1 if runs_last else 1)
     thresholds = jnp.broadcast_to(cmdp.thresholds, (*optima.shape, cmdp.num_constraints))
@@ -322,7 +325,7 @@ def account_block(
     unsafe = sums.unsafe + jnp.sum(~safe & played, axis=0, dtype=jnp.int32)
     return (
         Sums(strong, strong_lost, weak, weak_lost, unsafe),
-        AccountRows(values, strong_path, weak_path),
+        Rows(values, strong_path, weak_path),
     )
 
 

@@ -111,7 +111,7 @@ def trajectory_of(
     every_action[:length] = actions
     observed = np.zeros((horizon, 1 + num_constraints))
     observed[:length] = signals
-    return Trajectory(every_state, every_action, observed[:, 0], observed[:, 1:].T)  # type: ignore[arg-type]
+    return Trajectory(every_state, every_action, observed[:, 0], observed[:, 1:].T)
 
 
 def _learner(setting: Setting, inputs: LearnerInputs) -> Learner:

@@ -1,12 +1,10 @@
-"""Logged episodes."""
+"""Episodes as they were observed."""
 
-from typing import NamedTuple
-
-import numpy as np
+from typing import Any, NamedTuple
 
 
 class Log(NamedTuple):
-    """Logged episodes, `[K, …]`, or of several runs `[R, K, …]`.
+    """Logged episodes, `[K, …]`; several runs have another axis in front, one episode has none.
 
     Attributes:
         states: `[K, H+1]`.
@@ -15,10 +13,10 @@ class Log(NamedTuple):
         constraint_rewards: `[K, I, H]`, as observed.
     """
 
-    states: np.ndarray
-    actions: np.ndarray
-    rewards: np.ndarray
-    constraint_rewards: np.ndarray
+    states: Any
+    actions: Any
+    rewards: Any
+    constraint_rewards: Any
 
     def run(self, index: int) -> "Log":
         """The log of one of several runs."""

@@ -1,0 +1,399 @@
+"""The exact optimum of many CMDPs in one compiled program: `plan`, on NumPy and JAX alone.
+
+It is column generation (`column_generation`) with everything that belongs to one model in arrays of
+fixed size. A round is
+
+1. one backward induction for r + λᵀu, or for λᵀu while no mixture is feasible: a policy with the
+   values (V_r, V_u), and the bound D(λ) = V_r + λᵀ(V_u - c) on the optimum (`batched_induction`);
+2. that policy as another column of the master problem, and simplex from the basis as it was, which
+   ends at the next λ (`batched_simplex`);
+
+until the smallest bound meets the master's value. With one constraint this is Newton's method on
+the piecewise linear dual: λ is the slope between the best policies on either side of the threshold,
+and some six rounds do. Only the columns of the basis and the most promising others are kept.
+
+`plan` is a pure function of one model for `jit`, `vmap`, `scan` and `while_loop`. Under `vmap` the
+batch goes to the last axis, where the kernels want it, and rounds go on until the last model is
+done; a model that is done does not change any more, whatever stands beside it.
+
+All tolerances are those of `feasibility`, relative to the scale of each signal, max |u_i|.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.custom_batching import custom_vmap
+from jaxtyping import Array, Bool, Float, Integer
+
+from cmdpax.model.cmdp import CMDP
+from cmdpax.planning.batched_induction import (
+    Scales,
+    Stack,
+    markov_policy,
+    mixed_occupancy,
+    occupancy_of,
+    plan_greedily,
+    scale,
+    stack,
+)
+from cmdpax.planning.batched_simplex import (
+    Basis,
+    Columns,
+    first_basis,
+    optimise,
+    slack_of,
+    vertex_of,
+    weights_of,
+)
+
+_MISSED = 1e-9  # of scale: by how much a policy may miss a threshold
+_MOST_ROUNDS, _MORE_ROUNDS = 100, 50  # in all, and more for every constraint
+_MOST_PIVOTS = 20  # per row of the master problem, in one round
+
+
+class Plan(NamedTuple):
+    """The optimum of a CMDP; where nothing is feasible, the policy with the largest worst slack.
+
+    Attributes:
+        policy: π_h(a | s), Markov; where it never comes, greedy for what is maximised.
+        occupancy: d_h(s, a) of it.
+        multipliers: the λ of the smallest bound; without a feasible policy that of the bound on the
+            worst slack, with Σ_i λ_i max |u_i| = 1.
+        value: V_r of the policy.
+        constraint_values: V_u of it.
+        upper_bound: what no feasible policy exceeds, up to rounding; -∞ if there is none.
+        feasible: whether some policy misses no threshold by more than 1e-9 of scale.
+        worst_slack: min_i (V_{u_i} - c_i) / max |u_i| of the policy; ∞ without constraints.
+        slack_bound: what no policy's worst slack exceeds; ∞ where nobody had to find out.
+        rounds: backward inductions.
+    """
+
+    policy: Float[Array, "*B H S A"]
+    occupancy: Float[Array, "*B H S A"]
+    multipliers: Float[Array, "*B I"]
+    value: Float[Array, "*B"]
+    constraint_values: Float[Array, "*B I"]
+    upper_bound: Float[Array, "*B"]
+    feasible: Bool[Array, "*B"]
+    worst_slack: Float[Array, "*B"]
+    slack_bound: Float[Array, "*B"]
+    rounds: Integer[Array, "*B"]
+
+
+def plan(cmdp: CMDP, multipliers: Float[Array, " I"] | None = None) -> Plan:
+    """Plan one CMDP, in the precision of its arrays; for `jit` and `vmap`.
+
+    Args:
+        cmdp: the model; nothing is checked.
+        multipliers: where to begin, such as the λ of the last plan; None begins at 0. The optimum
+            is the same, some rounds are saved.
+    """
+    start = jnp.zeros_like(cmdp.thresholds) if multipliers is None else multipliers
+    one = jax.tree.map(lambda array: jnp.asarray(array)[None], (cmdp, start))
+    return jax.tree.map(lambda array: array[0], plan_stacked(*one))
+
+
+@custom_vmap
+def plan_stacked(cmdps: CMDP, multipliers: Float[Array, "b I"]) -> Plan:
+    """Plans for models that are stacked along the first axis; arrays with 1 there belong to all."""
+    batch = max(array.shape[0] for array in jax.tree.leaves((cmdps, multipliers)))
+    models = stack(cmdps, batch)
+    scaled, scales = scale(models)
+    if not cmdps.num_constraints:
+        return _plan_freely(scaled, scales)
+    thresholds = jnp.swapaxes(cmdps.thresholds, 0, 1) / scales.units[1:]
+    program = _program(scaled, thresholds, scales.magnitudes)
+    ratios = scales.units[1:] / scales.units[:1]
+    return _result(program, scales, _generate(program, multipliers.T * ratios))
+
+
+@plan_stacked.def_vmap
+def _plan_batch(size: int, batched: Any, cmdps: CMDP, multipliers: Array) -> tuple[Plan, Any]:
+    """A batch of stacks is one longer stack."""
+    arrays, tree = jax.tree.flatten((cmdps, multipliers))
+    flags = jax.tree.leaves(batched)
+    both = list(zip(arrays, flags, strict=True))
+    inner = max(array.shape[1 if flag else 0] for array, flag in both)
+
+    def merge(array: Array, flag: bool) -> Array:
+        if not flag and array.shape[0] == 1:
+            return array
+        shape = array.shape[2:] if flag else array.shape[1:]
+        wide = jnp.broadcast_to(array if flag else array[None], (size, inner, *shape))
+        return wide.reshape(size * inner, *shape)
+
+    merged = jax.tree.unflatten(tree, [merge(*one) for one in both])
+    plans = plan_stacked(*merged)
+    split = jax.tree.map(lambda array: array.reshape(size, inner, *array.shape[1:]), plans)
+    return split, jax.tree.map(lambda _: True, split)
+
+
+def _plan_freely(models: Stack, scales: Scales) -> Plan:
+    """Without constraints one backward induction is all."""
+    weights = jnp.ones((1, models.batch), models.signals.dtype)
+    found = plan_greedily(models, weights)
+    occupancy = occupancy_of(models, found.actions)
+    value = found.signal_values[0] * scales.units[0]
+    never = jnp.full_like(value, jnp.inf)
+    return _to_front(
+        Plan(
+            policy=markov_policy(occupancy, found.actions),
+            occupancy=occupancy,
+            multipliers=jnp.zeros((0, models.batch), value.dtype),
+            value=value,
+            constraint_values=jnp.zeros((0, models.batch), value.dtype),
+            upper_bound=value,
+            feasible=jnp.ones(models.batch, bool),
+            worst_slack=never,
+            slack_bound=never,
+            rounds=jnp.ones(models.batch, jnp.int32),
+        )
+    )
+
+
+class _Program(NamedTuple):
+    """Scaled models with their thresholds.
+
+    Attributes:
+        models: the models, whose signals are scaled.
+        thresholds: c in these units, within what values can reach.
+        magnitudes: the scale e of each signal in these units.
+        excess: what every c_i / e_i was lowered by.
+    """
+
+    models: Stack
+    thresholds: Float[Array, "I b"]
+    magnitudes: Float[Array, "J c"]
+    excess: Float[Array, " b"]
+
+    @property
+    def epsilon(self) -> float:
+        """Rounding of values."""
+        return float(np.finfo(self.thresholds.dtype).eps) * self.models.horizon
+
+    @property
+    def missed(self) -> float:
+        """The slack, relative to scale, below which nothing is feasible."""
+        return -max(_MISSED, 16 * self.epsilon)
+
+    def columns(self, values: Float[Array, "J N B"], valid: Bool[Array, "N B"]) -> Columns:
+        """Values as gains and relative slacks, G_i = (V_{u_i} - c_i) / e_i."""
+        slacks = (values[1:] - self.thresholds[:, None]) / self.magnitudes[1:, None]
+        return Columns(values[0], slacks, valid)
+
+
+def _program(
+    models: Stack, thresholds: Float[Array, "I b"], magnitudes: Float[Array, "J c"]
+) -> _Program:
+    """With thresholds in reach of rounding: no slack would tell policies apart at c = 1e20.
+
+    What no policy comes near is lowered for all constraints alike, which changes no policy's place
+    among the others, and what every policy exceeds is raised.
+    """
+    limit = (models.horizon + 1) * (1 + 1e-8) ** models.horizon  # more than any value
+    excess = jnp.maximum(jnp.max(thresholds / magnitudes[1:], axis=0) - limit, 0.0)
+    lowered = jnp.maximum(thresholds - excess[None] * magnitudes[1:], -limit)
+    return _Program(models, lowered, magnitudes, excess)
+
+
+class _Bound(NamedTuple):
+    """The smallest bound so far, its λ and its greedy actions."""
+
+    value: Float[Array, " B"]
+    multipliers: Float[Array, "I B"]
+    actions: Integer[Array, "H S B"]
+
+    def lowered(self, other: "_Bound", where: Bool[Array, " B"]) -> "_Bound":
+        """The smaller of two, where the other one counts."""
+        better = where & (other.value < self.value)
+        return jax.tree.map(lambda new, old: jnp.where(better, new, old), other, self)
+
+
+class _State(NamedTuple):
+    """Column generation of all models between two rounds.
+
+    Attributes:
+        turn: rounds so far.
+        rounds: those in which the model was active.
+        active: whether the model still looks for its optimum.
+        values: (V_r, V_u) of the columns.
+        actions: their policies.
+        valid: which slots are in use.
+        basis: of the master problem.
+        multipliers: λ of the next round, per unit of relative slack.
+        for_value: whether the next round maximises r + λᵀu; otherwise λᵀu.
+        bound: on the value.
+        slack_bound: on the worst slack.
+    """
+
+    turn: Integer[Array, ""]
+    rounds: Integer[Array, " B"]
+    active: Bool[Array, " B"]
+    values: Float[Array, "J N B"]
+    actions: Integer[Array, "N H S B"]
+    valid: Bool[Array, "N B"]
+    basis: Basis
+    multipliers: Float[Array, "I B"]
+    for_value: Bool[Array, " B"]
+    bound: _Bound
+    slack_bound: _Bound
+
+
+def _generate(program: _Program, multipliers: Float[Array, "I b"]) -> _State:
+    """Rounds until every model is done."""
+    num_constraints = program.thresholds.shape[0]
+    most_rounds = _MOST_ROUNDS + _MORE_ROUNDS * num_constraints
+
+    def go_on(state: _State) -> Array:
+        return jnp.any(state.active) & (state.turn < most_rounds)
+
+    start = _first_state(program, multipliers * program.magnitudes[1:])
+    return jax.lax.while_loop(go_on, lambda state: _round(program, state), start)
+
+
+def _first_state(program: _Program, multipliers: Float[Array, "I b"]) -> _State:
+    models, kind = program.models, program.thresholds.dtype
+    num_constraints, batch = program.thresholds.shape[0], models.batch
+    num_states, num_actions = models.initial.shape[0], models.signals.shape[3]
+    slots = 2 * num_constraints + 4
+    small = jnp.uint8 if num_actions <= 256 else jnp.int32
+    shown = (models.horizon, num_states, batch)
+    nothing = _Bound(
+        jnp.full(batch, jnp.inf, kind),
+        jnp.zeros((num_constraints, batch), kind),
+        jnp.zeros(shown, small),
+    )
+    return _State(
+        turn=jnp.zeros((), jnp.int32),
+        rounds=jnp.zeros(batch, jnp.int32),
+        active=jnp.ones(batch, bool),
+        values=jnp.zeros((1 + num_constraints, slots, batch), kind),
+        actions=jnp.zeros((slots, *shown), small),
+        valid=jnp.zeros((slots, batch), bool),
+        basis=first_basis(jnp.zeros((num_constraints, batch), kind)),
+        multipliers=jnp.broadcast_to(jnp.maximum(multipliers, 0.0), (num_constraints, batch)),
+        for_value=jnp.ones(batch, bool),
+        bound=nothing,
+        slack_bound=nothing,
+    )
+
+
+def _round(program: _Program, state: _State) -> _State:
+    """Price, add the column, optimise the master problem, and see who is done."""
+    state = _price(program, state)
+    columns = program.columns(state.values, state.valid)
+    single = first_basis(columns.slacks[:, 0])
+    before = jax.tree.map(
+        lambda new, old: jnp.where(state.turn == 0, new, old), single, state.basis
+    )
+    noise, most = 4 * program.epsilon, _MOST_PIVOTS * before.variables.shape[0]
+    goal = 2 * program.epsilon
+    basis = optimise(columns, before, goal, noise, state.active, most)
+    stalled = jnp.all(basis.variables == before.variables, axis=0) & (state.turn > 0)
+    stalled &= basis.second == state.for_value
+    return _judge(program, columns, state, basis, stalled)
+
+
+def _price(program: _Program, state: _State) -> _State:
+    """The best policy at λ as another column, and its bound."""
+    objective = state.for_value.astype(state.values.dtype)
+    weights = jnp.concatenate([objective[None], state.multipliers / program.magnitudes[1:]])
+    found = plan_greedily(program.models, weights)
+    new = program.columns(found.signal_values[:, None], state.valid[:1])
+    slacks = new.slacks[:, 0] + state.basis.relaxation[None]
+    value = objective * new.gains[0] + jnp.sum(state.multipliers * slacks, axis=0)
+    bound = _Bound(value, state.multipliers, found.actions)
+    columns = program.columns(state.values, state.valid)
+    place = _slot(columns, state) & state.active[None]  # [N, B]
+    return state._replace(
+        values=jnp.where(place[None], found.signal_values[:, None], state.values),
+        actions=jnp.where(place[:, None, None], found.actions[None], state.actions),
+        valid=state.valid | place,
+        bound=state.bound.lowered(bound, state.active & state.for_value),
+        slack_bound=state.slack_bound.lowered(bound, state.active & ~state.for_value),
+    )
+
+
+def _slot(columns: Columns, state: _State) -> Bool[Array, "N B"]:
+    """Where the next column goes: a free slot, else that of the column that promises least."""
+    num_constraints, slots, _ = columns.slacks.shape
+    numbers = 1 + num_constraints + jnp.arange(slots, dtype=jnp.int32)[:, None]
+    used = jnp.any(state.basis.variables[:, None] == numbers[None], axis=0) & state.valid
+    objective = jnp.where(state.for_value[None], columns.gains, 0.0)
+    promise = objective + jnp.sum(state.multipliers[:, None] * columns.slacks, axis=0)
+    ranked = jnp.where(used, jnp.inf, jnp.where(state.valid, promise, -jnp.inf))
+    return jnp.arange(slots, dtype=jnp.int32)[:, None] == jnp.argmin(ranked, axis=0)[None].astype(
+        jnp.int32
+    )
+
+
+def _judge(
+    program: _Program, columns: Columns, state: _State, basis: Basis, stalled: Bool[Array, " B"]
+) -> _State:
+    """Who is done, who goes on to the second phase, and the next λ."""
+    vertex = vertex_of(columns, basis)
+    goal, tolerance = 2 * program.epsilon, 16 * program.epsilon
+    total = 1.0 + jnp.sum(jnp.abs(vertex.duals[1:]), axis=0)
+    bound = jnp.where(basis.second, state.bound.value, state.slack_bound.value)
+    over = (bound - vertex.value <= tolerance * total) | stalled
+    slack = slack_of(basis, vertex)
+    relaxed = state.active & over & ~basis.second & (slack >= program.missed)
+    relaxation = jnp.where(relaxed, jnp.minimum(goal - slack, -program.missed), basis.relaxation)
+    basis = basis._replace(second=basis.second | relaxed, relaxation=relaxation)
+    # The first round's bound was that of the thresholds as they are.
+    extra = jnp.where(relaxed, relaxation, 0.0) * jnp.sum(state.bound.multipliers, axis=0)
+    multipliers = jnp.maximum(-vertex_of(columns, basis).duals[1:], 0.0)
+    return state._replace(
+        turn=state.turn + 1,
+        rounds=state.rounds + state.active.astype(jnp.int32),
+        active=state.active & (relaxed | ~over),
+        basis=basis,
+        multipliers=jnp.where(state.active[None], multipliers, state.multipliers),
+        for_value=jnp.where(state.active, basis.second, state.for_value),
+        bound=state.bound._replace(value=state.bound.value + extra),
+    )
+
+
+def _result(program: _Program, scales: Scales, state: _State) -> Plan:
+    """The mixture as one Markov policy, with its numbers in the user's units."""
+    columns = program.columns(state.values, state.valid)
+    feasible = state.basis.second
+    vertex = vertex_of(columns, state.basis)
+    weights = weights_of(columns, state.basis, vertex)
+    slots = jnp.maximum(state.basis.variables - program.thresholds.shape[0] - 1, 0)
+    values = _mixed(state.values, slots, weights)
+    best = jax.tree.map(
+        lambda one, other: jnp.where(feasible, one, other), state.bound, state.slack_bound
+    )
+    occupancy = mixed_occupancy(program.models, state.actions, slots, weights)
+    relative = (values[1:] - program.thresholds) / program.magnitudes[1:] - program.excess[None]
+    in_user_units = jnp.where(feasible[None], scales.units[:1], 1.0) / scales.units[1:]
+    return _to_front(
+        Plan(
+            policy=markov_policy(occupancy, best.actions),
+            occupancy=occupancy,
+            multipliers=best.multipliers / program.magnitudes[1:] * in_user_units,
+            value=values[0] * scales.units[0],
+            constraint_values=values[1:] * scales.units[1:],
+            upper_bound=jnp.where(feasible, state.bound.value * scales.units[0], -jnp.inf),
+            feasible=feasible,
+            worst_slack=jnp.min(relative, axis=0),
+            slack_bound=state.slack_bound.value - program.excess,
+            rounds=state.rounds,
+        )
+    )
+
+
+def _mixed(
+    values: Float[Array, "J N B"], slots: Integer[Array, "M B"], weights: Float[Array, "M B"]
+) -> Float[Array, "J B"]:
+    """Values of a mixture of columns."""
+    of_basis = jnp.take_along_axis(values, slots[None], axis=1)
+    return jnp.sum(weights[None] * of_basis, axis=1)
+
+
+def _to_front(plans: Plan) -> Plan:
+    """The models along the first axis, as they came."""
+    return jax.tree.map(lambda array: jnp.moveaxis(array, -1, 0), plans)

@@ -1,0 +1,235 @@
+"""Backward induction and occupancies of many models at once, with the models along the last axis.
+
+Compilers turn the last axis into vector instructions. Small models have short axes, so that a
+batch in front leaves nothing to vectorise: what `jax.vmap` makes of a backward induction with five
+states takes ten times as long. Here a sum over successors is a sum of whole batches of numbers,
+
+    Q_{j,h}(s, a) = z_{j,h}(s, a) + Σ_t p_h(t | s, a) W_{j,h+1}(t)      for all models b,
+
+and the values W of all signals j come along, so that one pass plans and evaluates
+(`dynamic_program`). From some number of states on a matrix product for each model is faster, and
+the matrices are kept in the order that it wants.
+
+An array whose last axis is 1 belongs to all models.
+"""
+
+import functools
+import operator
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Integer
+
+from cmdpax.model.cmdp import CMDP
+from cmdpax.model.transitions import Successors, pick_step
+
+_MAX_UNROLLED = 16  # terms of a sum that are written out
+
+
+class Stack(NamedTuple):
+    """Models of one shape; each array has the batch, or 1, along its last axis unless it says so.
+
+    Attributes:
+        horizon: H.
+        batch: how many models there are, B.
+        successors: `[H, N, S, A, B]`, or None where probabilities are dense.
+        probabilities: `[H, N, S, A, B]` for lists, `[H, T, S, A, B]` for few states, and
+            `[H, B, S, A, T]` for many; H may be 1.
+        signals: r and u, `[H, J, S, A, B]`; H may be 1.
+        initial: μ, `[S, B]`.
+    """
+
+    horizon: int
+    batch: int
+    successors: Array | None
+    probabilities: Array
+    signals: Array
+    initial: Array
+
+    @property
+    def by_products(self) -> bool:
+        """Whether transitions are kept as matrices for products."""
+        return self.successors is None and self.initial.shape[0] > _MAX_UNROLLED
+
+
+def stack(cmdps: CMDP, batch: int) -> Stack:
+    """From models that are stacked along the first axis, where 1 belongs to all of them."""
+    constraints = jnp.swapaxes(cmdps.constraint_rewards, 1, 2)  # [B, H, I, S, A]
+    rewards = cmdps.rewards[:, :, None]
+    shapes = (rewards.shape, constraints.shape)
+    leading = tuple(max(shape[axis] for shape in shapes) for axis in (0, 1))
+    parts = [jnp.broadcast_to(part, leading + part.shape[2:]) for part in (rewards, constraints)]
+    signals = jnp.concatenate(parts, axis=2)
+    lists = isinstance(cmdps.transitions, Successors)
+    probabilities = cmdps.transitions.probabilities if lists else cmdps.transitions
+    made = Stack(
+        horizon=cmdps.horizon,
+        batch=batch,
+        successors=_slots_first(cmdps.transitions.successors) if lists else None,
+        probabilities=probabilities,
+        signals=jnp.moveaxis(signals, 0, -1),
+        initial=jnp.swapaxes(cmdps.initial, 0, 1),
+    )
+    order = (lambda array: jnp.swapaxes(array, 0, 1)) if made.by_products else _slots_first
+    return made._replace(probabilities=order(probabilities))
+
+
+def _slots_first(array: Array) -> Array:
+    """From `[B, H, S, A, N]` to `[H, N, S, A, B]`."""
+    return jnp.transpose(array, (1, 4, 2, 3, 0))
+
+
+class Scales(NamedTuple):
+    """Powers of two that leave each signal with magnitudes in [1/2, 1), and these magnitudes."""
+
+    units: Float[Array, "J c"]
+    magnitudes: Float[Array, "J c"]
+
+
+def scale(models: Stack) -> tuple[Stack, Scales]:
+    """Divide each signal by the power of two above its largest entry, exactly."""
+    largest = jnp.max(jnp.abs(models.signals), axis=(0, 2, 3))
+    magnitudes, exponents = jnp.frexp(jnp.where(largest > 0, largest, 0.5))
+    units = jnp.ldexp(jnp.ones_like(magnitudes), exponents)
+    scaled = models._replace(signals=models.signals / units[None, :, None, None])
+    return scaled, Scales(units, jnp.where(largest > 0, magnitudes, 1.0))
+
+
+class Greedy(NamedTuple):
+    """Deterministic policies that maximise Σ_j w_j V_j, one for each model."""
+
+    signal_values: Float[Array, "J B"]
+    actions: Integer[Array, "H S B"]
+
+
+def plan_greedily(models: Stack, weights: Float[Array, "J B"]) -> Greedy:
+    """Greedy backward induction, and the values of every signal on the way."""
+    num_signals, batch = weights.shape
+    num_states = models.initial.shape[0]
+    num_actions = models.signals.shape[3]
+    kind = jnp.uint8 if num_actions <= 256 else jnp.int32
+
+    def step(values: Float[Array, "J S B"], index: Array) -> tuple[Array, Array]:
+        q_values = pick_step(models.signals, index) + _backup(models, index, values)
+        values, actions = _choose(q_values, weights)
+        return values, actions.astype(kind)
+
+    zeros = jnp.zeros((num_signals, num_states, batch), weights.dtype)
+    values, actions = jax.lax.scan(
+        step, zeros, jnp.arange(models.horizon, dtype=jnp.int32), reverse=True
+    )
+    return Greedy(jnp.sum(models.initial[None] * values, axis=1), actions)
+
+
+def _choose(
+    q_values: Float[Array, "J S A B"], weights: Float[Array, "J B"]
+) -> tuple[Float[Array, "J S B"], Integer[Array, "S B"]]:
+    """The actions that maximise Σ_j w_j Q_j, the lowest where they tie, and their values."""
+    num_signals, _, num_actions, _ = q_values.shape
+    terms = [weights[j][None, None] * q_values[j] for j in range(num_signals)]
+    total = functools.reduce(operator.add, terms)
+    if num_actions > _MAX_UNROLLED:
+        actions = jnp.argmax(total, axis=1).astype(jnp.int32)
+        chosen = jnp.take_along_axis(q_values, actions[None, :, None], axis=2)
+        return chosen[:, :, 0], actions
+    most, values = total[:, 0], q_values[:, :, 0]
+    actions = jnp.zeros(most.shape, jnp.int32)
+    for action in range(1, num_actions):
+        better = total[:, action] > most
+        most = jnp.where(better, total[:, action], most)
+        values = jnp.where(better[None], q_values[:, :, action], values)
+        actions = jnp.where(better, action, actions)
+    return values, actions
+
+
+def _backup(models: Stack, step: Array, values: Float[Array, "J S B"]) -> Float[Array, "J S A B"]:
+    """Expected next values of every signal."""
+    rows = pick_step(models.probabilities, step)
+    if models.by_products:
+        if rows.shape[0] == 1:
+            return jnp.einsum("sat,jtb->jsab", rows[0], values)
+        return jnp.einsum("bsat,jtb->jsab", rows, values)
+    if models.successors is None:
+        return _sum(lambda t: values[:, t, None, None] * rows[t][None], rows.shape[0])
+    lists = pick_step(models.successors, step)
+    return _sum(lambda n: _at(values, lists[n]) * rows[n][None], rows.shape[0])
+
+
+def _sum(term: Callable[[Any], Array], count: int) -> Array:
+    """Σ_n term(n), written out where it is short."""
+    if count <= _MAX_UNROLLED:
+        return functools.reduce(operator.add, [term(n) for n in range(count)])
+    first = term(0)
+    return jax.lax.fori_loop(1, count, lambda n, total: total + term(n), first)
+
+
+def _at(values: Float[Array, "J S B"], states: Integer[Array, "S A b"]) -> Float[Array, "J S A B"]:
+    """Values of the states that follow."""
+    if states.shape[-1] == 1:
+        return values[:, states[..., 0]]
+    return values[:, states, jnp.arange(values.shape[-1], dtype=jnp.int32)[None, None]]
+
+
+def occupancy_of(models: Stack, actions: Integer[Array, "H S B"]) -> Float[Array, "H S A B"]:
+    """d_h(s, a) of deterministic policies."""
+    num_states, num_actions = models.initial.shape[0], models.signals.shape[3]
+    choices = jnp.arange(num_actions, dtype=jnp.int32)[None, :, None].astype(actions.dtype)
+
+    def step(mass: Float[Array, "S B"], at: tuple[Array, Array]) -> tuple[Array, Array]:
+        index, chosen = at
+        taken = jnp.where(chosen[:, None] == choices, mass[:, None], 0.0)
+        return _push(models, index, taken), taken
+
+    start = jnp.broadcast_to(models.initial, (num_states, models.batch))
+    _, occupancy = jax.lax.scan(step, start, (jnp.arange(models.horizon, dtype=jnp.int32), actions))
+    return occupancy
+
+
+def _push(models: Stack, step: Array, mass: Float[Array, "S A B"]) -> Float[Array, "S B"]:
+    """Where the mass goes in one step."""
+    rows = pick_step(models.probabilities, step)
+    if models.by_products:
+        if rows.shape[0] == 1:
+            return jnp.einsum("sat,sab->tb", rows[0], mass)
+        return jnp.einsum("bsat,sab->tb", rows, mass)
+    if models.successors is None:
+        return jnp.sum(rows * mass[None], axis=(1, 2))
+    lists = pick_step(models.successors, step)
+    flow = rows * mass[None]
+    empty = jnp.zeros((models.initial.shape[0], models.batch), mass.dtype)
+    if lists.shape[-1] == 1:
+        return empty.at[lists[..., 0]].add(flow)
+    return empty.at[lists, jnp.arange(models.batch, dtype=jnp.int32)[None, None, None]].add(flow)
+
+
+def mixed_occupancy(
+    models: Stack,
+    actions: Integer[Array, "N H S B"],
+    slots: Integer[Array, "M B"],
+    weights: Float[Array, "M B"],
+) -> Float[Array, "H S A B"]:
+    """Occupancy of a mixture: the weighted sum of those of its policies."""
+    num_actions = models.signals.shape[3]
+
+    def add(total: Array, at: tuple[Array, Array]) -> tuple[Array, None]:
+        slot, weight = at
+        chosen = jnp.take_along_axis(actions, slot[None, None, None], axis=0)[0]
+        return total + weight[None, None, None] * occupancy_of(models, chosen), None
+
+    _, horizon, num_states, batch = actions.shape
+    zeros = jnp.zeros((horizon, num_states, num_actions, batch), weights.dtype)
+    return jax.lax.scan(add, zeros, (slots, weights))[0]
+
+
+def markov_policy(
+    occupancy: Float[Array, "H S A B"], actions: Integer[Array, "H S B"]
+) -> Float[Array, "H S A B"]:
+    """π_h(a | s) = d_h(s, a) / Σ_a d_h(s, a); the given action where that is 0 / 0."""
+    mass = jnp.sum(occupancy, axis=2, keepdims=True)
+    choices = jnp.arange(occupancy.shape[2], dtype=jnp.int32)[None, None, :, None].astype(
+        actions.dtype
+    )
+    certain = (actions[:, :, None] == choices).astype(occupancy.dtype)
+    return jnp.where(mass > 0, occupancy / jnp.where(mass > 0, mass, 1.0), certain)

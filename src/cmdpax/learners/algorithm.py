@@ -8,6 +8,7 @@ import typing
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
+from cmdpax.checks import require_count
 from cmdpax.errors import ParameterError, in_line, nearest_name, shown
 from cmdpax.learners.base import Factory
 from cmdpax.schemes.hyperparameters import Hyperparameters, require_damped
@@ -38,6 +39,7 @@ class Algorithm:
             second argument, else `Hyperparameters`.
         summary: one line about it.
         parameters: the fields of the record; given only where they differ from what it says.
+        replans: whether its learners keep a policy for stretches of episodes, and have `absorb`.
         anytime: whether it needs no number of episodes; if not, `knowledge.num_episodes` is K.
         baseline: whether figures draw it as what others are compared with.
         check: called with the chosen record and K; raises if the parameters do not fit together.
@@ -48,6 +50,7 @@ class Algorithm:
     record: Any = None
     summary: str = ""
     parameters: tuple[Parameter, ...] = ()
+    replans: bool = False
     anytime: bool = True
     baseline: bool = False
     check: Callable[[Any, int], None] | None = None
@@ -104,6 +107,8 @@ class Algorithm:
             if name not in self.names:
                 hint = nearest_name(name, {*self.names, *others})
                 raise ParameterError(f"{self.name} has no parameter {name!r}; {hint}.")
+        if not self.replans:
+            require_count("num_episodes", num_episodes)
         chosen = choose(self.record, self.parameters, given, num_episodes)
         if self.check is not None:
             self.check(chosen, num_episodes)

@@ -4,6 +4,11 @@
     show(state)                     -> Shown    what the next episode plays, and what may be seen
     update(state, trajectory, key)  -> state    after an episode
 
+A learner that keeps its policy for a *stretch* of episodes has a fourth, which takes all of them
+at once, so that 10⁹ episodes cost as much as the few hundred plans that are made in them:
+
+    absorb(state, counted, n)       -> state    after n episodes of one stretch
+
 A learner is made by a factory from `Knowledge` (sizes, the start, thresholds, what is known of the
 rewards, the bonuses) and from the record of its parameters. It never sees the true model and
 computes no regret. Nobody reads a state: `show` says all that an observer may know. Everything but
@@ -17,9 +22,9 @@ from typing import Any, NamedTuple, TypeAlias
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Integer, Key
+from jaxtyping import Array, Bool, Float, Integer, Key
 
-from cmdpax.learners.statistics import Knowledge, Statistics, Trajectory
+from cmdpax.learners.statistics import Counted, Knowledge, Statistics, Trajectory
 
 _LEARNER_KEYS = 2**31  # the simulator folds in k itself, which is smaller
 
@@ -31,6 +36,15 @@ class Info(NamedTuple):
     constraint_values: Float[Array, " I"]  # V̂_u of π_k, the optimistic estimates
     q_values: Float[Array, "H S A"] | None = None  # Q̂_z of π_k, where there is one
     statistics: Statistics | None = None  # of the episodes before, where it keeps them
+    plan: "PlanInfo | None" = None  # of a learner that plans now and then
+
+
+class PlanInfo(NamedTuple):
+    """What a learner that plans now and then says about the plan that it plays."""
+
+    number: Integer[Array, ""]  # j, from 1
+    feasible: Bool[Array, ""]  # whether the model that was planned in has a feasible policy
+    remaining: Integer[Array, ""]  # episodes that the plan is still played
 
 
 class Shown(NamedTuple):
@@ -41,11 +55,12 @@ class Shown(NamedTuple):
 
 
 class Learner(NamedTuple):
-    """A learner: three pure functions."""
+    """A learner: three pure functions, and a fourth if it keeps its policy for stretches."""
 
     init: Callable[[Key[Array, ""]], Any]
     update: Callable[[Any, Trajectory, Key[Array, ""]], Any]
     show: Callable[[Any], Shown] = None  # type: ignore[assignment]  # refused with a sentence
+    absorb: Callable[[Any, Counted, Integer[Array, ""]], Any] | None = None
 
 
 Factory: TypeAlias = Callable[[Knowledge, Any], Learner]

@@ -17,11 +17,16 @@ from jaxtyping import Array, Bool, Float, Integer, Key
 
 from cmdpax.errors import LearnerError
 from cmdpax.learners.base import Factory, Info, Learner, Shown
-from cmdpax.learners.statistics import Knowledge, Statistics, Trajectory
+from cmdpax.learners.statistics import Counted, Knowledge, Statistics, Trajectory
 from cmdpax.model.cmdp import Sizes
 
 _ARRAYS = (jax.Array, np.ndarray, np.generic, int, float)
-_ARGUMENTS = (("key",), ("state", "trajectory", "key"), ("state",))  # of init, update and show
+_ARGUMENTS = (  # of init, update, show and absorb
+    ("key",),
+    ("state", "trajectory", "key"),
+    ("state",),
+    ("state", "counted", "num_episodes"),
+)
 _OTHERS = "choose less extreme hyperparameters, or correct the learner if it is your own"
 FLAWS = (
     ("a policy with entries that are not finite numbers", _OTHERS),
@@ -90,10 +95,11 @@ def make_checked(factory: Factory, knowledge: Knowledge, parameters: Any) -> Lea
     fix = "return cmdpax.learners.Learner(init, update, show), three functions"
     if not isinstance(learner, Learner):
         refuse(f"returned {_kind(learner)} from its factory", fix)
-    if not all(map(callable, learner)):
+    functions = learner[:3] if learner.absorb is None else learner
+    if not all(map(callable, functions)):
         refuse("has an init, update or show that is not a function", fix)
 
-    for function, names in zip(learner, _ARGUMENTS, strict=True):
+    for function, names in zip(functions, _ARGUMENTS, strict=False):
         _check_signature(refuse, function, names)
 
     def init(key: Key[Array, ""]) -> Any:
@@ -114,7 +120,13 @@ def make_checked(factory: Factory, knowledge: Knowledge, parameters: Any) -> Lea
         _check_info(refuse, knowledge.sizes, shown.info)
         return shown
 
-    return Learner(init, update, show)
+    def absorb(state: Any, counted: Counted, num_episodes: Integer[Array, ""]) -> Any:
+        assert learner.absorb is not None
+        following = learner.absorb(state, counted, num_episodes)
+        _check_same(refuse, state, following)
+        return following
+
+    return Learner(init, update, show, None if learner.absorb is None else absorb)
 
 
 def factory_name(factory: Factory) -> str:

@@ -8,6 +8,7 @@ from cmdpax.errors import ParameterError, nearest_name, shown
 from cmdpax.learners.algorithm import Algorithm, Named, imported, name_of, require_address, wrap
 from cmdpax.learners.dual import regularized_dual, vanilla_dual
 from cmdpax.learners.primal_dual import primal_dual
+from cmdpax.learners.replanning import optimistic_planning, posterior_sampling, replanning
 from cmdpax.schemes.hyperparameters import Hyperparameters
 from cmdpax.schemes.parameters import Parameter, parameters_of
 
@@ -51,6 +52,24 @@ _ALGORITHMS = (
         parameters=_with_regularization(at_most=0, hint="use regularized-dual"),
         baseline=True,
     ),
+    Algorithm(
+        "replanning",
+        replanning,
+        summary="Exact plans on what was counted, with a bonus for the Lagrangian; plans rarely.",
+        replans=True,
+    ),
+    Algorithm(
+        "posterior-sampling",
+        posterior_sampling,
+        summary="Exact plans in models drawn from the posterior; plans rarely.",
+        replans=True,
+    ),
+    Algorithm(
+        "optimistic-planning",
+        optimistic_planning,
+        summary="OptLP-bonus: exact plans, optimistic in the objective and every constraint.",
+        replans=True,
+    ),
 )
 _BY_NAME = {algorithm.name: algorithm for algorithm in _ALGORITHMS}
 
@@ -60,8 +79,8 @@ def algorithms() -> list[str]:
 
     Examples:
         >>> import cmdpax
-        >>> cmdpax.algorithms()
-        ['regularized-dual', 'regularized-primal-dual', 'vanilla-dual', 'vanilla-primal-dual']
+        >>> cmdpax.algorithms()[:3]
+        ['optimistic-planning', 'posterior-sampling', 'regularized-dual']
     """
     return sorted(_BY_NAME)
 

@@ -48,6 +48,12 @@ class Knowledge(NamedTuple):
         """How many tables of counts there are: one per step, or one for all."""
         return 1 if self.stationary else self.sizes.horizon
 
+    @property
+    def row_length(self) -> int:
+        """The entries of a row of transitions: S, or the slots of the lists."""
+        lists = self.support
+        return self.sizes.num_states if lists is None else int(lists.successors.shape[-1])
+
 
 Trajectory: TypeAlias = Log
 """One episode, as the learner sees it: states `[H+1]`, actions and rewards `[H]`, constraint
@@ -86,21 +92,40 @@ class Statistics(NamedTuple):
     visits: Integer[Array, "H S A"]
     storage: tuple[Any, Any]  # counts and rows of p̂: see `_empty_storage`
     reward_sums: Float[Array, "H J S A"] | None  # signal 0 is the reward; None: known
+    square_sums: Float[Array, "H J S A"] | None = None  # of the observations, where they are kept
 
 
-def empty_statistics(knowledge: Knowledge) -> Statistics:
-    """Statistics of no episode."""
+class Counted(NamedTuple):
+    """What several episodes of one policy add to the statistics, however many they are."""
+
+    transitions: Integer[Array, "H S A T"]  # T as `Knowledge.row_length`
+    sums: Float[Array, "H J S A"] | None  # of the observed signals; None: known
+    squares: Float[Array, "H J S A"] | None
+
+
+def empty_statistics(knowledge: Knowledge, *, of_stretches: bool = False) -> Statistics:
+    """Statistics of no episode.
+
+    Args:
+        knowledge: what the learner knows.
+        of_stretches: whether `add` will count many episodes at once; then counts are as wide as
+            integers get, and the squares of the observations are kept too.
+    """
     num_constraints, _, num_states, num_actions = knowledge.sizes
     num_tables, dtype = knowledge.num_tables, knowledge.initial.dtype
-    sums = jnp.zeros((num_tables, 1 + num_constraints, num_states, num_actions), dtype)
+    integer = jnp.result_type(int) if of_stretches else jnp.int32
+    sums = None
+    if knowledge.signals is None:
+        sums = jnp.zeros((num_tables, 1 + num_constraints, num_states, num_actions), dtype)
     return Statistics(
-        visits=jnp.zeros((num_tables, num_states, num_actions), jnp.int32),
-        storage=_empty_storage(knowledge),
-        reward_sums=sums if knowledge.signals is None else None,
+        visits=jnp.zeros((num_tables, num_states, num_actions), integer),
+        storage=_empty_storage(knowledge, integer, whole=of_stretches),
+        reward_sums=sums,
+        square_sums=sums if of_stretches else None,
     )
 
 
-def _empty_storage(knowledge: Knowledge) -> tuple[Rows, Rows]:
+def _empty_storage(knowledge: Knowledge, integer: Any, whole: bool) -> tuple[Rows, Rows]:
     """Counts and p̂ before the first episode.
 
     Rows have T = S entries, or one per slot of the lists of states that may follow. Counts are
@@ -110,17 +135,15 @@ def _empty_storage(knowledge: Knowledge) -> tuple[Rows, Rows]:
     _, _, num_states, num_actions = knowledge.sizes
     support, dtype = knowledge.support, knowledge.initial.dtype
     mass = jnp.asarray(knowledge.bonuses.unvisited_mass, dtype)
-    num_tables = knowledge.num_tables
+    num_tables, row_length = knowledge.num_tables, knowledge.row_length
     pairs = (num_tables, num_states, num_actions)
     if support is None:
-        row_length = num_states
         rows = jnp.broadcast_to(mass / num_states, (num_tables, num_states, *pairs[1:]))
     else:
-        row_length = support.successors.shape[-1]
         valid = jnp.broadcast_to(support.valid, (*pairs, row_length)).astype(dtype)
         rows = mass * valid / jnp.sum(valid, axis=-1, keepdims=True)
-    counts = jnp.zeros((*pairs, row_length), jnp.int32)
-    short = is_short(knowledge.sizes.horizon) and not knowledge.stationary
+    counts = jnp.zeros((*pairs, row_length), integer)
+    short = is_short(knowledge.sizes.horizon) and not (knowledge.stationary or whole)
     return (tuple(counts), tuple(rows)) if short else (counts, rows)
 
 
@@ -145,11 +168,32 @@ def record(knowledge: Knowledge, statistics: Statistics, trajectory: Trajectory)
         counts = counts.at[(*at, entries)].add(1)
         means = _means(counts[at], visits[at], rows.dtype)
         rows = rows.at[at if listed else (steps, slice(None), states, actions)].set(means)
-    sums = statistics.reward_sums
+    sums, squares = statistics.reward_sums, statistics.square_sums
     if sums is not None:
-        observed = jnp.vstack([trajectory.rewards[None], trajectory.constraint_rewards])
-        sums = sums.at[steps, :, states, actions].add(observed.T)
-    return Statistics(visits, (counts, rows), sums)
+        observed = jnp.vstack([trajectory.rewards[None], trajectory.constraint_rewards]).T
+        sums = sums.at[steps, :, states, actions].add(observed)
+        if squares is not None:
+            squares = squares.at[steps, :, states, actions].add(observed**2)
+    return Statistics(visits, (counts, rows), sums, squares)
+
+
+def add(knowledge: Knowledge, statistics: Statistics, counted: Counted) -> Statistics:
+    """Count a stretch of episodes at once; the statistics are those `of_stretches`."""
+    if knowledge.stationary:
+        counted = jax.tree.map(lambda array: array.sum(axis=0, keepdims=True), counted)
+    before, rows = statistics.storage
+    counts = before + counted.transitions
+    visits = counts.sum(axis=-1)
+    means = counts.astype(rows.dtype) / jnp.maximum(visits, 1).astype(rows.dtype)[..., None]
+    tried = (visits > 0)[..., None]
+    if knowledge.support is None:
+        means, tried = (jnp.moveaxis(array, -1, 1) for array in (means, tried))
+    sums, squares = statistics.reward_sums, statistics.square_sums
+    if sums is not None and squares is not None:
+        assert counted.sums is not None
+        assert counted.squares is not None
+        sums, squares = sums + counted.sums, squares + counted.squares
+    return Statistics(visits, (counts, jnp.where(tried, means, rows)), sums, squares)
 
 
 def _count(

@@ -16,13 +16,12 @@ from jaxtyping import Array, Float, Integer
 from cmdpax.jax_context import cast
 from cmdpax.learners.contract import FLAWS, first_flaws, flaws_of
 from cmdpax.learners.statistics import Trajectory
-from cmdpax.learning.history import Regret
+from cmdpax.learning.history import Plans, Regret
 from cmdpax.learning.loop import (
     Block,
     Progress,
     Rows,
     Runs,
-    Sums,
     Task,
     account_block,
     advance,
@@ -49,6 +48,7 @@ class Collected(NamedTuple):
     capped: np.ndarray  # episodes with λ_i at its cap, [R, I]
     policy: np.ndarray  # [R, H, S, A]
     flaws: np.ndarray  # the first episode with each of the contract's flaws, 0 if none has, [R, 3]
+    plans: Plans | None = None  # of learners that plan now and then
 
     @classmethod
     def nothing(cls, task: Task) -> "Collected":
@@ -90,11 +90,11 @@ class Position(NamedTuple):
 
     done: Any  # episodes
     states: Any  # of the learners
-    sums: Sums
+    sums: Any  # `Sums`; stretches are summed at the end
     capped: Integer[Array, "R I"]  # episodes with λ_i at its cap
-    policy: Float[Array, "R H S A"]  # the last that was played
-    flaws: Integer[Array, "R 3"]  # the first episode with each flaw; 0 where none has
-    kept: Rows  # NumPy arrays
+    policy: Any  # the last that was played, [R, H, S, A]; stretches keep it with their states
+    flaws: Any  # the first episode with each flaw, 0 where none has, [R, 3]
+    kept: Any  # NumPy arrays: `Rows`, or `Stretches`
 
 
 class Group(NamedTuple):
@@ -167,6 +167,10 @@ class Group(NamedTuple):
         logged = {len(array) for array in jax.tree.leaves(kept.log)}
         return lengths == {recorded} and logged <= {done}
 
+    def block_size(self) -> int:
+        """How many episodes a block has."""
+        return block_size(self.task.cmdps[0].sizes, len(self.optima), self.optima.dtype)
+
     def go_on(self, position: Position, size: int) -> Position:
         """Play and account for the next block of at most `size` episodes."""
         design, _, _, recorded, num_episodes, levels = self.task
@@ -210,6 +214,25 @@ class Group(NamedTuple):
         kept: Rows = _take(recorded, places)
         return kept._replace(log=_take(block.log, np.arange(count)))
 
+    def collect(self, position: Position) -> Collected:
+        """Everything with the runs first; NaN where nothing was played any more."""
+        num_recorded = len(self.task.recorded)
+
+        def whole(array: np.ndarray) -> np.ndarray:
+            if missing := num_recorded - len(array):
+                array = np.concatenate([array, np.full((missing, *array.shape[1:]), np.nan)])
+            return np.moveaxis(array, 0, 1)
+
+        log = jax.tree.map(lambda array: np.moveaxis(array, 0, 1), position.kept.log)
+        kept: Rows = jax.tree.map(whole, position.kept._replace(log=None))
+        return Collected(
+            kept._replace(log=log),
+            np.asarray(position.sums.unsafe),
+            np.asarray(position.capped),
+            np.array(position.policy, dtype=np.float64),
+            np.asarray(position.flaws),
+        )
+
 
 def run_group(
     group: Group,
@@ -231,7 +254,7 @@ def run_group(
             whether it is the last.
     """
     pieces, num_episodes = [position.kept], group.task.num_episodes
-    size = block_size(group.task.cmdps[0].sizes, len(group.optima), group.optima.dtype)
+    size = group.block_size()
 
     def whole() -> Position:
         pieces[:] = [_join(pieces)]
@@ -247,7 +270,7 @@ def run_group(
             whole()
         offer(whole, position.done == num_episodes)
         report(int(position.done), num_episodes)
-    return _collected(whole(), len(group.task.recorded))
+    return group.collect(whole())
 
 
 def _all_flawed(position: Position) -> bool:
@@ -258,29 +281,10 @@ def _stack(trees: Sequence[Any]) -> Any:
     return jax.tree.map(lambda *arrays: np.stack(arrays), *trees)
 
 
-def _join(pieces: Sequence[Rows]) -> Rows:
+def _join(pieces: Sequence[Any]) -> Any:
     """Blocks of episodes, one after the other."""
-    joined: Rows = jax.tree.map(lambda *arrays: np.concatenate(arrays), *pieces)
+    joined = jax.tree.map(lambda *arrays: np.concatenate(arrays), *pieces)
     return joined
-
-
-def _collected(position: Position, num_recorded: int) -> Collected:
-    """Everything with the runs first; NaN where nothing was played any more."""
-
-    def whole(array: np.ndarray) -> np.ndarray:
-        if missing := num_recorded - len(array):
-            array = np.concatenate([array, np.full((missing, *array.shape[1:]), np.nan)])
-        return np.moveaxis(array, 0, 1)
-
-    log = jax.tree.map(lambda array: np.moveaxis(array, 0, 1), position.kept.log)
-    kept: Rows = jax.tree.map(whole, position.kept._replace(log=None))
-    return Collected(
-        kept._replace(log=log),
-        np.asarray(position.sums.unsafe),
-        np.asarray(position.capped),
-        np.array(position.policy, dtype=np.float64),
-        np.asarray(position.flaws),
-    )
 
 
 def _take(tree: Any, places: np.ndarray) -> Any:

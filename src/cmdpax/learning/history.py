@@ -42,6 +42,21 @@ class Regret(NamedTuple):
         return cls(objective, constraints, constraints.max(axis=-1))
 
 
+class Plans(NamedTuple):
+    """The plans of a learner that keeps a policy for a stretch of episodes, run by run.
+
+    Attributes:
+        episodes: the first episode of each plan, `[R, P]`; 0 after the last of a run.
+        feasible: whether the model that was planned in had a feasible policy, `[R, P]`; where it
+            had none, the plan is the policy with the largest worst slack.
+        policies: `[R, P, H, S, A]`; None where they would take more than 256 MiB.
+    """
+
+    episodes: np.ndarray
+    feasible: np.ndarray
+    policies: np.ndarray | None
+
+
 def strong_regret(
     suboptimality: Float[np.ndarray, "*R T"], violation: Float[np.ndarray, "*R T I"]
 ) -> Regret:
@@ -148,6 +163,7 @@ class History(Account):
         policy: π_K, `[R, H, S, A]`.
         log: the episodes themselves, if asked for.
         manifest: everything that makes these numbers again.
+        plans: when a learner that plans now and then planned; None for other learners.
     """
 
     multipliers: np.ndarray
@@ -155,6 +171,7 @@ class History(Account):
     policy: np.ndarray
     log: Log | None
     manifest: dict[str, Any]
+    plans: Plans | None = None
 
     def summary(self) -> dict[str, np.ndarray]:
         """One number per run: regrets at K, last-iterate errors, the share of unsafe episodes.
@@ -192,4 +209,9 @@ class History(Account):
             content["potential"] = self.potential
         if self.log is not None:
             content |= {f"log_{name}": array for name, array in self.log._asdict().items()}
+        if self.plans is not None:
+            kept = {
+                name: array for name, array in self.plans._asdict().items() if array is not None
+            }
+            content |= {f"plan_{name}": array for name, array in kept.items()}
         write_npz(Path(path), content)

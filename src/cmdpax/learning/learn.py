@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import math
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -27,6 +28,8 @@ from cmdpax.model.rescaling import require_unit_rewards
 from cmdpax.model.validation import validate
 from cmdpax.planning.solution import Solution, solve
 from cmdpax.storage.limits import require_room
+
+_POLICY_BYTES = 2**28
 
 
 def learn(
@@ -148,9 +151,16 @@ def learn_batch(
     solution = solve(cmdp)
     _warn_small_cap(cmdp, solution, configurations)
     if settings.stationary:
-        require_stationary(cmdp, known == {"known"}, settings.num_episodes)
+        counted = 0 if configurations[0].algorithm.replans else settings.num_episodes
+        require_stationary(cmdp, known == {"known"}, counted)
     saddles = find_saddles(cmdp, configurations) if settings.potential else None
-    task = make_task(settings, configurations, (cmdp,), (solution.value,))
+    task = make_task(
+        settings,
+        configurations,
+        (cmdp,),
+        (solution.value,),
+        keep_policies=_keeps_policies(cmdp, configurations, settings.num_episodes),
+    )
     manifest = write_manifest(cmdp, configurations, settings, solution)
     watch = functools.partial(_inspect, configurations)
     opened = nullcontext() if checkpoint is None else Checkpoint(checkpoint, manifest)
@@ -166,6 +176,7 @@ def learn_batch(
         policy=collected.policy,
         log=collected.rows.log,
         manifest=manifest,
+        plans=collected.plans,
     )
 
 
@@ -200,6 +211,15 @@ def _require_room(cmdp: CMDP, num_runs: int, settings: RunSettings) -> None:
         8 * num_runs * (kept + logged),
         "record fewer episodes or run fewer seeds",
     )
+
+
+def _keeps_policies(cmdp: CMDP, configurations: Sequence[Configuration], num_episodes: int) -> bool:
+    """Whether the policies of all plans of all runs fit into what a history may take for them."""
+    _, *pairs = cmdp.sizes
+    growth = min(getattr(run.parameters, "growth", 0.0) for run in configurations)
+    spaced = math.log1p(num_episodes) / math.log1p(growth) + 1 / growth if growth else math.inf
+    num_plans = min(num_episodes, 5 * spaced)  # short stretches are often several times as many
+    return 8 * math.prod(pairs) * num_plans * len(configurations) < _POLICY_BYTES
 
 
 def _require_finite(configurations: Sequence[Configuration], collected: Collected) -> None:

@@ -51,6 +51,7 @@ class Design(NamedTuple):
     stacked: bool = False  # one CMDP per run
     keep_log: bool = False
     keep_log_policies: bool = False
+    keep_policies: bool = False  # those of stretches
     stationary: bool = False  # the learner shares its counts over the steps
     choices: tuple[tuple[str, Any], ...] = ()  # parameters that are compiled in
     runs_last: bool = False  # the layout of the states: runs are the last axis, not the first
@@ -85,6 +86,7 @@ def make_task(
     cmdps: Sequence[CMDP],
     optima: Sequence[float],
     recorded: np.ndarray | None = None,
+    keep_policies: bool = False,
 ) -> Task:
     """The task of configurations of one algorithm, on one CMDP or on one for each of them."""
     _, algorithm, chosen, optimism = configurations[0]
@@ -96,6 +98,7 @@ def make_task(
         stacked=len(cmdps) > 1,
         keep_log=settings.log,
         keep_log_policies=settings.potential,
+        keep_policies=keep_policies,
         stationary=settings.stationary,
     )
     kept = settings.recorded if recorded is None else recorded

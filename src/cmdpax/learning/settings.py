@@ -15,6 +15,8 @@ from cmdpax.schemes.parameters import parameters_in_words
 from cmdpax.storage.limits import require_room
 
 UNSAFE_AT = (1e-9, 0.01, 0.02, 0.05, 0.1)
+MOST_EPISODES = 10**15
+"""Of a learner that counts many at once; the others count to 2³¹, and say so."""
 RUN_BYTES = 1024
 """What a run takes before it is begun, about."""
 _EPISODE_BYTES = 256  # of a recorded episode, while a run is made
@@ -57,7 +59,7 @@ class RunSettings:
         check_choice("precision", self.precision, ("double", "single"))
         for name in ("potential", "log", "stationary"):
             object.__setattr__(self, name, require_flag(name, getattr(self, name)))
-        count = require_count("num_episodes", self.num_episodes)
+        count = require_count("num_episodes", self.num_episodes, maximum=MOST_EPISODES)
         object.__setattr__(self, "num_episodes", count)
         object.__setattr__(self, "unsafe_at", _as_levels(self.unsafe_at))
         if isinstance(self.record, Iterable) and not isinstance(self.record, str):

@@ -7,7 +7,6 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +17,7 @@ from cmdpax.learning.checkpoint import Checkpoint
 from cmdpax.learning.group import Collected, Group, Inspect, Position, run_group
 from cmdpax.learning.loop import Progress, Task, model_bytes
 from cmdpax.learning.settings import Configuration
+from cmdpax.learning.stretch_group import StretchGroup
 from cmdpax.model.cmdp import CMDP
 from cmdpax.schemes.potential import Saddle, saddle_of
 from cmdpax.schemes.schedules import as_schedule, is_constant
@@ -51,13 +51,14 @@ def run_batch(
     stopped = threading.Event()
     telling = _Telling(report, len(starts), stopped)
     in_double = jnp.result_type(float) == jnp.float64  # the context is the thread's own
+    kind = StretchGroup if task.design.algorithm.replans else Group
 
     def run(index: int) -> Collected:
         first = starts[index]
         members = [min(first + i, len(configurations) - 1) for i in range(size)]  # last: padding
         chosen = None if saddles is None else [saddles[i] for i in members]
         with _numerics(in_double, index):
-            group = Group.of(
+            group = kind.of(
                 _on_accelerator(task.part(members)), [configurations[i] for i in members], chosen
             )
             watch = functools.partial(inspect, first)
@@ -177,9 +178,18 @@ def num_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
 
 
-def _join(pieces: Sequence[Any]) -> Any:
-    """Groups of runs, one after the other."""
-    return jax.tree.map(lambda *arrays: np.concatenate(arrays), *pieces)
+def _join(pieces: Sequence[Collected]) -> Collected:
+    """Groups of runs, one after the other; runs with fewer plans than others get empty ones."""
+    longest = max(0 if one.plans is None else one.plans.episodes.shape[1] for one in pieces)
+
+    def widened(plans: np.ndarray) -> np.ndarray:
+        missing = [(0, 0)] * plans.ndim
+        missing[1] = (0, longest - plans.shape[1])
+        return np.pad(plans, missing)
+
+    pieces = [one._replace(plans=jax.tree.map(widened, one.plans)) for one in pieces]
+    joined: Collected = jax.tree.map(lambda *arrays: np.concatenate(arrays), *pieces)
+    return joined
 
 
 def find_saddles(cmdp: CMDP, configurations: Sequence[Configuration]) -> list[Saddle]:

@@ -1,0 +1,155 @@
+"""Replanning: constraints are estimated, and exploration belongs to the Lagrangian.
+
+    b    a bonus for r + λᵀu, λ of the last plan             exploration
+    π_j = argmax V_{r̂ + b} subject to V_{û_i - κ b^u_i} ≥ c_i, under p̂
+
+Optimism in û buys violations; here the constraints are what the counts say, and κ > 0 is a safety
+dial. OptLP-bonus ("optimistic-planning") is the other extreme, κ = -1 with `count`:
+
+    π_j = argmax V_{r̂ + scale/√n} subject to V_{û_i + scale/√n} ≥ c_i.
+
+Posterior sampling takes everything from one draw p̃, r̃, ũ of the posterior, and adds nothing.
+"""
+
+from typing import Annotated, Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Key
+
+from cmdpax.learners.base import Learner
+from cmdpax.learners.exploration import (
+    bernstein_bonus,
+    count_bonus,
+    posterior_bonus,
+    sample_noise,
+    sampled_transitions,
+    with_bonuses,
+)
+from cmdpax.learners.replanner import Estimates, MakeModel, Model, replanner
+from cmdpax.learners.statistics import Knowledge
+from cmdpax.schemes.parameters import Parameter
+from cmdpax.schemes.schedules import Scheduled
+
+Growth = Annotated[
+    float,
+    Parameter("a plan is played for at most this share of the episodes so far", "g", at_least=0),
+]
+Stretch = Annotated[
+    float, Parameter("a plan adds at most so many times a count to it", "ρ", above=0)
+]
+Prior = Annotated[float, Parameter("weight of the uniform prior on each row", above=0)]
+Scale = Annotated[float, Parameter("the bonus times √n", at_least=0)]
+Margin = Annotated[Scheduled, Parameter("what the learner adds to the thresholds")]
+
+
+class Replanning(NamedTuple):
+    """The parameters of `replanning`."""
+
+    growth: Growth = 0.05
+    stretch: Stretch = 1.0
+    exploration: Annotated[
+        str, Parameter("the bonus", choices=("posterior", "bernstein", "count", "none"))
+    ] = "posterior"
+    prior: Prior = 1.0
+    deviation_weight: Annotated[
+        float, Parameter("weight of the standard deviation in `bernstein`", "a", at_least=0)
+    ] = 0.5
+    range_weight: Annotated[
+        float, Parameter("weight of the range over n in `bernstein`", "b", at_least=0)
+    ] = 0.2
+    bonus_scale: Scale = 0.08
+    pessimism: Annotated[
+        float, Parameter("how many bonuses the constraints are reduced by", "κ")
+    ] = 0.0
+    multiplier_cap: Annotated[
+        float, Parameter("the largest multiplier that a bonus is made with", above=0)
+    ] = 10.0
+    margin: Margin = 0.0
+
+
+class PosteriorSampling(NamedTuple):
+    """The parameters of `posterior-sampling`."""
+
+    growth: Growth = 0.05
+    stretch: Stretch = 1.0
+    prior: Prior = 1.0
+    margin: Margin = 0.0
+
+
+class OptimisticPlanning(NamedTuple):
+    """The parameters of `optimistic-planning`."""
+
+    growth: Growth = 0.05
+    stretch: Stretch = 1.0
+    bonus_scale: Scale = 0.08
+    margin: Margin = 0.0
+
+
+def replanning(knowledge: Knowledge, parameters: Replanning) -> Learner:
+    """The exact planner as a learner, with a bonus for the Lagrangian."""
+    scale, kind = parameters.bonus_scale, parameters.exploration
+
+    def make_model(estimates: Estimates, key: Key[Array, ""]) -> Model:
+        counted = count_bonus(estimates, scale)
+        bonus = jnp.zeros_like(counted)
+        if kind == "count":
+            bonus = jnp.sum(estimates.weights) * counted
+        elif kind == "bernstein":
+            both = (parameters.deviation_weight, parameters.range_weight)
+            bonus = bernstein_bonus(estimates, estimates.weights[None], *both)[:, 0]
+        elif kind == "posterior":
+            bonus = posterior_bonus(key, knowledge, estimates, parameters.prior)
+        return with_bonuses(
+            estimates, bonus, _constraint_bonuses(estimates, kind, counted), parameters.pessimism
+        )
+
+    return _replanner(knowledge, make_model, parameters, parameters.multiplier_cap)
+
+
+def posterior_sampling(knowledge: Knowledge, parameters: PosteriorSampling) -> Learner:
+    """Plan in one draw of the posterior: transitions, and rewards where they are estimated."""
+
+    def make_model(estimates: Estimates, key: Key[Array, ""]) -> Model:
+        first, second = jax.random.split(key)
+        signals = estimates.signals
+        if estimates.variances is not None:
+            signals = signals + sample_noise(second, knowledge, estimates)
+        return Model(sampled_transitions(first, knowledge, estimates, parameters.prior), signals)
+
+    return _replanner(knowledge, make_model, parameters)
+
+
+def optimistic_planning(knowledge: Knowledge, parameters: OptimisticPlanning) -> Learner:
+    """OptLP-bonus: optimistic in the objective and in every constraint."""
+
+    def make_model(estimates: Estimates, key: Key[Array, ""]) -> Model:
+        bonus = count_bonus(estimates, parameters.bonus_scale)
+        return Model(estimates.transitions, estimates.signals + bonus[:, None])
+
+    return _replanner(knowledge, make_model, parameters)
+
+
+def _replanner(
+    knowledge: Knowledge, make_model: MakeModel, parameters: Any, multiplier_cap: float = jnp.inf
+) -> Learner:
+    return replanner(
+        knowledge,
+        make_model,
+        growth=parameters.growth,
+        stretch=parameters.stretch,
+        margin=parameters.margin,
+        multiplier_cap=multiplier_cap,
+    )
+
+
+def _constraint_bonuses(
+    estimates: Estimates, kind: str, counted: Float[Array, "H S A"]
+) -> Float[Array, "H I S A"]:
+    """b^u, by which κ = 1 reduces the constraints."""
+    num_signals = estimates.signals.shape[1]
+    if kind == "count":
+        horizon, *pairs = counted.shape
+        return jnp.broadcast_to(counted[:, None], (horizon, num_signals - 1, *pairs))
+    single = jnp.eye(num_signals, dtype=counted.dtype)[1:]
+    return bernstein_bonus(estimates, single, 1.0, 1.0)

@@ -10,7 +10,7 @@ import re
 import zipfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import IO, Any, Literal, NamedTuple
+from typing import IO, Any, Literal
 
 import numpy as np
 
@@ -53,9 +53,9 @@ def read_npz(
             members = _members(archive)
             require_names(members)
             require_file_room(path, sum(info.file_size for info in members.values()))
-            arrays = {name: _described(archive, info) for name, info in members.items()}
-            require_file_room(path, sum(_unpacked(one, least_item) for one in arrays.values()))
-            return {name: _read(archive, arrays[name]) for name in arrays}
+            sizes = [_unpacked(archive, info, least_item) for info in members.values()]
+            require_file_room(path, sum(sizes))
+            return {name: _read(archive, info) for name, info in members.items()}
     except CmdpaxError:
         raise
     except OSError as error:
@@ -65,16 +65,6 @@ def read_npz(
         pickled = isinstance(error, ValueError) and "pickled" in str(error)
         why = str(error) if pickled else "it is damaged, truncated or something else"
         raise DamagedError(f"{path} is not a readable .npz file: {why}.") from None
-
-
-class _Described(NamedTuple):
-    """An array of an archive, before it is unpacked."""
-
-    info: zipfile.ZipInfo
-    start: int  # where the numbers begin
-    shape: tuple[int, ...]
-    in_columns: bool
-    dtype: np.dtype[Any]
 
 
 def _members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
@@ -88,16 +78,25 @@ def _members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     return members
 
 
-def _described(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> _Described:
-    """What the header of an array says, if the member is exactly as long as that."""
+def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo, least_item: int) -> int:
+    """The bytes that an array takes, if the member is exactly as long as its header says."""
     with archive.open(info) as file:
-        shape, in_columns, dtype = _header(file)
+        shape, _, dtype = _header(file)
         start = file.tell()
     if dtype.hasobject:
         raise ValueError("it holds pickled objects, which are never loaded")
     if start + math.prod(shape) * dtype.itemsize != info.file_size:
         raise ValueError("another size than the header says")
-    return _Described(info, start, shape, in_columns, dtype)
+    return math.prod(shape) * max(dtype.itemsize, least_item)
+
+
+def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
+    """The array; the archive's checksum is compared once all of it has been read."""
+    with archive.open(info) as file:
+        shape, in_columns, dtype = _header(file)
+        content = file.read()
+    order: Literal["F", "C"] = "F" if in_columns else "C"
+    return np.ndarray(shape, dtype, content, order=order)
 
 
 def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
@@ -121,17 +120,3 @@ def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
         raise ValueError("more in the header than an array has")
     shape = tuple(int(length) for length in found["shape"].split(",") if length.strip())
     return shape, found["order"] == "True", np.dtype(found["descr"])
-
-
-def _unpacked(array: _Described, least_item: int) -> int:
-    """The bytes that an array takes."""
-    return math.prod(array.shape) * max(array.dtype.itemsize, least_item)
-
-
-def _read(archive: zipfile.ZipFile, array: _Described) -> np.ndarray:
-    """The array; the archive's checksum is compared once all of it has been read."""
-    with archive.open(array.info) as file:
-        file.read(array.start)
-        content = file.read()
-    order: Literal["F", "C"] = "F" if array.in_columns else "C"
-    return np.ndarray(array.shape, array.dtype, content, order=order)

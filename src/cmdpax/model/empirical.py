@@ -8,7 +8,7 @@ as in Eq. (8), but without bonuses. Pairs without a visit are where an estimate 
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -98,20 +98,24 @@ def estimate(
         check_indices("actions", log.actions, played, num_actions),
     )
     stationary = require_flag("stationary", stationary)
-    steps = _steps(log, played, stationary)
-    bounds = _bounds(thresholds, limits, len(steps.signals) - 1)
+    require_observed(log, played)
+    observed = np.stack([log.rewards, *np.moveaxis(log.constraint_rewards, -2, 0)])[:, played]
+    bounds = _bounds(thresholds, limits, len(observed) - 1)
     horizon = played.shape[-1]
     shape = (1 if stationary else horizon, *sizes)
     num_slots = sizes[0] if storage == "dense" else 1
-    room = 8 * math.prod(shape) * (num_slots + len(steps.signals))
+    room = 8 * math.prod(shape) * (num_slots + len(observed))
     require_room(f"the CMDP of {sizes[0]} states", room, 'choose storage="successors"')
-    signals = _means(steps, shape, are_costs=limits is not None)
+    rows, following = _rows(log, played, shape), log.states[..., 1:][played]
+    signals = _means(rows, observed, shape, are_costs=limits is not None)
     parts = (
-        _lists(steps, shape) if storage == "successors" else _rows(steps, shape, unvisited),
+        _lists(rows, following, shape)
+        if storage == "successors"
+        else _frequencies(rows, following, shape, unvisited),
         signals[0],
         signals[1:],
         bounds,
-        _frequencies(log, played, sizes[0]) if initial is None else as_initial(initial, sizes[0]),
+        _first_states(log, played, sizes[0]) if initial is None else as_initial(initial, sizes[0]),
         horizon,
     )
     return validate(CMDP(*parts) if limits is None else from_costs(*parts))
@@ -221,24 +225,6 @@ def _first(mask: np.ndarray) -> list[int]:
 # ------------------------------------------------------------------------------------------- counts
 
 
-class Steps(NamedTuple):
-    """The N steps of all episodes that happened."""
-
-    tables: np.ndarray  # [N], the step h, or 0 where the steps share their counts
-    states: np.ndarray  # [N]
-    actions: np.ndarray  # [N]
-    following: np.ndarray  # [N], the next states
-    signals: np.ndarray  # [1+I, N], rewards and constraint rewards
-
-    def rows(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Which row of `[H, S, A]` each step belongs to, `[N]`."""
-        return np.ravel_multi_index((self.tables, self.states, self.actions), shape)
-
-    def visits(self, shape: tuple[int, ...]) -> np.ndarray:
-        """n_h(s, a), `[H, S, A]`."""
-        return np.bincount(self.rows(shape), minlength=math.prod(shape)).reshape(shape)
-
-
 def require_observed(log: Log, played: np.ndarray) -> None:
     """Refuse observations of steps that happened, and are no numbers."""
     for name in ("rewards", "constraint_rewards"):
@@ -253,44 +239,45 @@ def require_observed(log: Log, played: np.ndarray) -> None:
             )
 
 
-def _steps(log: Log, played: np.ndarray, stationary: bool) -> Steps:
-    require_observed(log, played)
-    steps = np.zeros(1, np.int64) if stationary else np.arange(played.shape[-1])
-    return Steps(
-        np.broadcast_to(steps, played.shape)[played],
-        log.states[..., :-1][played],
-        log.actions[played],
-        log.states[..., 1:][played],
-        np.stack([log.rewards, *np.moveaxis(log.constraint_rewards, -2, 0)])[:, played],
-    )
+def _rows(log: Log, played: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """The row of `[H, S, A]` that each of the N steps belongs to, `[N]`."""
+    steps = np.broadcast_to(np.arange(played.shape[-1]) % shape[0], played.shape)[played]
+    return np.ravel_multi_index((steps, log.states[..., :-1][played], log.actions[played]), shape)
 
 
-def _means(steps: Steps, shape: tuple[int, ...], *, are_costs: bool) -> np.ndarray:
+def _visits(rows: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """n_h(s, a), `[H, S, A]`."""
+    return np.bincount(rows, minlength=math.prod(shape)).reshape(shape)
+
+
+def _means(
+    rows: np.ndarray, observed: np.ndarray, shape: tuple[int, ...], *, are_costs: bool
+) -> np.ndarray:
     """Mean observations, `[1+I, H, S, A]`; where there are none, 0 or the worst observation."""
-    rows, visits = steps.rows(shape), steps.visits(shape)
+    visits = _visits(rows, shape)
     means = []
-    for index, signal in enumerate(steps.signals):
+    for index, signal in enumerate(observed):
         sums = np.bincount(rows, weights=signal, minlength=visits.size).reshape(shape)
         worst = max(0.0, signal.max()) if index and are_costs else min(0.0, signal.min())
         means.append(np.where(visits > 0, sums / np.maximum(visits, 1), worst))
     return np.stack(means)
 
 
-def _rows(steps: Steps, shape: tuple[int, ...], unvisited: str) -> np.ndarray:
+def _frequencies(
+    rows: np.ndarray, following: np.ndarray, shape: tuple[int, ...], unvisited: str
+) -> np.ndarray:
     """Dense frequencies of the next states, `[H, S, A, S]`."""
-    num_states, visits = shape[1], steps.visits(shape)[..., None]
-    places = steps.rows(shape) * num_states + steps.following
-    counts = np.bincount(places, minlength=visits.size * num_states)
+    num_states, visits = shape[1], _visits(rows, shape)[..., None]
+    counts = np.bincount(rows * num_states + following, minlength=visits.size * num_states)
+    other = np.eye(num_states)[:, None] if unvisited == "absorbing" else 1 / num_states
     counts = counts.reshape(*shape, num_states)
-    stay = np.eye(num_states)[:, None]
-    other = stay if unvisited == "absorbing" else 1 / num_states
     return np.where(visits > 0, counts / np.maximum(visits, 1), other)
 
 
-def _lists(steps: Steps, shape: tuple[int, ...]) -> Successors:
-    """The same as successor lists; pairs without a visit stay."""
-    num_states, visits = shape[1], steps.visits(shape).ravel()
-    places, counts = np.unique(steps.rows(shape) * num_states + steps.following, return_counts=True)
+def _lists(rows: np.ndarray, following: np.ndarray, shape: tuple[int, ...]) -> Successors:
+    """The same frequencies as successor lists; pairs without a visit stay."""
+    num_states, visits = shape[1], _visits(rows, shape).ravel()
+    places, counts = np.unique(rows * num_states + following, return_counts=True)
     owners = places // num_states
     untried = np.flatnonzero(visits == 0)
     return as_lists(
@@ -301,7 +288,7 @@ def _lists(steps: Steps, shape: tuple[int, ...]) -> Successors:
     )
 
 
-def _frequencies(log: Log, played: np.ndarray, num_states: int) -> np.ndarray:
+def _first_states(log: Log, played: np.ndarray, num_states: int) -> np.ndarray:
     """How often each state was the first one of an episode."""
     first = log.states[..., 0][played[..., 0]]
     return np.bincount(first, minlength=num_states) / len(first)

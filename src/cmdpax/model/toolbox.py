@@ -7,7 +7,7 @@ depend on the next state, R(s, a, t). Of such a reward only the expectation matt
 """
 
 import math
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -17,17 +17,10 @@ from cmdpax.model.cmdp import CMDP, as_floats, from_costs
 from cmdpax.model.transitions import Successors
 from cmdpax.model.validation import ROW_SUM_TOLERANCE, validate
 
-
-class SparseEntries(NamedTuple):
-    """The entries of a sparse matrix `[S, S]` that are not 0, each once, row by row."""
-
-    rows: np.ndarray
-    columns: np.ndarray
-    values: np.ndarray
-
-
-Matrices: TypeAlias = np.ndarray | list[SparseEntries]
-"""One matrix `[S, S]` per action: dense `[A, S, S]`, or all of them sparse."""
+Entries: TypeAlias = tuple[np.ndarray, np.ndarray]
+"""The entries of a matrix `[S, S]` that are not 0: places s·S + t, ascending, and values."""
+Matrices: TypeAlias = np.ndarray | list[Entries]
+"""One matrix `[S, S]` per action: dense `[A, S, S]`, or the entries of each."""
 
 
 def from_arrays(
@@ -82,22 +75,27 @@ def from_arrays(
         ... )
         CMDP(S=2, A=2, H=5, I=1, dense)
     """
-    kind = _constraints(constraint_rewards, thresholds, costs, limits)
+    _check_kinds(
+        constraint_rewards=constraint_rewards, thresholds=thresholds, costs=costs, limits=limits
+    )
+    if costs is None and constraint_rewards is None:
+        constraint_rewards, thresholds = [], []
+    name, given = "constraint_rewards", constraint_rewards
+    bounds_name, bounds = "thresholds", thresholds
+    if costs is not None:
+        name, given, bounds_name, bounds = "costs", costs, "limits", limits
     matrices, num_states = _read_transitions(transitions)
     pairs = (num_states, len(matrices))
-    signals = [
-        _expectation(name, signal, matrices, pairs)
-        for name, signal in _separate(kind.name, kind.signals)
-    ]
+    signals = [_expectation(*named, matrices, pairs) for named in _separate(name, given)]
     parts = (
         _stored(matrices, pairs),
         _expectation("rewards", rewards, matrices, pairs)[None],
         np.reshape(signals, (len(signals), 1, *pairs)),
-        as_bounds(kind.bounds_name, kind.bounds, len(signals)),
+        as_bounds(bounds_name, bounds, len(signals)),
         as_initial(initial, num_states),
         as_whole_number("horizon", horizon),
     )
-    return validate(from_costs(*parts) if kind.name == "costs" else CMDP(*parts))
+    return validate(CMDP(*parts) if costs is None else from_costs(*parts))
 
 
 # ------------------------------------------------------------------- numbers, where they come in
@@ -166,20 +164,26 @@ def _read(name: str, value: Any) -> np.ndarray | list[Any]:
     return as_floats(name, value)
 
 
-def _entries(name: str, matrix: Any, num_states: int) -> SparseEntries:
-    """The entries of a matrix that are not 0; those that are given twice are added up."""
+def _entries(name: str, matrix: Any, num_states: int) -> Entries:
+    """The entries of a matrix; those that are given twice are added up."""
     shape = np.shape(matrix)
     if shape != (num_states, num_states):
         raise ModelError(f"{name} has shape {shape}, expected (S, S) = {(num_states, num_states)}.")
-    if hasattr(matrix, "tocoo"):
-        listed = matrix.tocoo()
-        rows, columns, values = listed.row, listed.col, as_floats(name, listed.data)
-    else:
-        rows, columns, values = _as_entries(matrix)
-    places, which = np.unique(rows.astype(np.int64) * num_states + columns, return_inverse=True)
+    if not hasattr(matrix, "tocoo"):
+        return _dense_entries(matrix)
+    listed = matrix.tocoo()
+    values = as_floats(name, listed.data)
+    places, which = np.unique(
+        listed.row.astype(np.int64) * num_states + listed.col, return_inverse=True
+    )
     values = np.bincount(which, weights=values, minlength=len(places))
-    used = values != 0
-    return SparseEntries(places[used] // num_states, places[used] % num_states, values[used])
+    return places[values != 0], values[values != 0]
+
+
+def _dense_entries(matrix: np.ndarray) -> Entries:
+    values = matrix.ravel()
+    places = np.flatnonzero(values)
+    return places, values[places]
 
 
 def _read_transitions(transitions: Any) -> tuple[Matrices, int]:
@@ -193,15 +197,9 @@ def _read_transitions(transitions: Any) -> tuple[Matrices, int]:
         _check_axes(given)
         matrices, num_states = given, given.shape[1]
     for action, matrix in enumerate(matrices):
-        _check_rows(f"transitions[{action}]", _as_entries(matrix), num_states)
+        entries = _dense_entries(matrix) if isinstance(matrix, np.ndarray) else matrix
+        _check_rows(f"transitions[{action}]", entries, num_states)
     return matrices, num_states
-
-
-def _as_entries(matrix: np.ndarray | SparseEntries) -> SparseEntries:
-    if isinstance(matrix, SparseEntries):
-        return matrix
-    rows, columns = np.nonzero(matrix)
-    return SparseEntries(rows, columns, matrix[rows, columns])
 
 
 def _check_axes(transitions: np.ndarray) -> None:
@@ -216,9 +214,10 @@ def _check_axes(transitions: np.ndarray) -> None:
     raise ModelError(f"transitions has shape {shape}, expected (A, S, S): {hint}.")
 
 
-def _check_rows(name: str, matrix: SparseEntries, num_states: int) -> None:
+def _check_rows(name: str, entries: Entries, num_states: int) -> None:
     """Each row is a distribution; the sentences name the places of the given matrix."""
-    rows, columns, values = matrix
+    places, values = entries
+    rows, columns = np.divmod(places, num_states)
     wrong = ~(values >= 0) | np.isinf(values)
     if wrong.any():
         first = int(np.argmax(wrong))
@@ -241,14 +240,11 @@ def _stored(matrices: Matrices, pairs: tuple[int, int]) -> np.ndarray | Successo
     """The transitions as a CMDP has them: `[1, S, A, S]`, or lists of the entries."""
     if isinstance(matrices, np.ndarray):
         return np.swapaxes(matrices, 0, 1)[None]
-    num_actions = len(matrices)
-    owners = [matrix.rows * num_actions + action for action, matrix in enumerate(matrices)]
-    return as_lists(
-        np.concatenate(owners),
-        np.concatenate([matrix.columns for matrix in matrices]),
-        np.concatenate([matrix.values for matrix in matrices]),
-        (1, *pairs),
-    )
+    num_states, num_actions = pairs
+    rows, columns = np.divmod(np.concatenate([places for places, _ in matrices]), num_states)
+    actions = np.repeat(np.arange(num_actions), [len(places) for places, _ in matrices])
+    values = np.concatenate([values for _, values in matrices])
+    return as_lists(rows * num_actions + actions, columns, values, (1, *pairs))
 
 
 def as_lists(
@@ -272,37 +268,22 @@ def as_lists(
 # ----------------------------------------------------------------------------------------- signals
 
 
-class Constraints(NamedTuple):
-    """Constraint rewards with thresholds, or costs with limits."""
-
-    name: str
-    signals: Any
-    bounds_name: str
-    bounds: Any
-
-
-def _constraints(constraint_rewards: Any, thresholds: Any, costs: Any, limits: Any) -> Constraints:
-    """The kind that is given; without any, no constraint rewards."""
-    kinds = (
-        Constraints("constraint_rewards", constraint_rewards, "thresholds", thresholds),
-        Constraints("costs", costs, "limits", limits),
-    )
+def _check_kinds(**given: Any) -> None:
+    """Constraint rewards come with thresholds, costs with limits; only one of the two is given."""
+    kinds = (("constraint_rewards", "thresholds"), ("costs", "limits"))
     for kind in kinds:
-        if (kind.signals is None) != (kind.bounds is None):
-            there, missing = kind.name, kind.bounds_name
-            if kind.signals is None:
-                there, missing = missing, there
+        missing = [name for name in kind if given[name] is None]
+        if len(missing) == 1:
+            there = kind[0] if missing == [kind[1]] else kind[1]
             raise ParameterError(
-                f"{there} is given without {missing}; constraint_rewards go with thresholds (at "
+                f"{there} is given without {missing[0]}; constraint_rewards go with thresholds (at "
                 "least), costs with limits (at most)."
             )
-    given = [kind for kind in kinds if kind.signals is not None]
-    if len(given) > 1:
+    if all(given[name] is not None for name, _ in kinds):
         raise ParameterError(
             "constraint_rewards (at least) and costs (at most) are both given; give one kind, "
             "such as the constraint rewards negated as costs."
         )
-    return given[0] if given else Constraints("constraint_rewards", [], "thresholds", [])
 
 
 def _separate(name: str, signals: Any) -> list[tuple[str, Any]]:
@@ -349,19 +330,16 @@ def _mean(matrices: Matrices, signal: Matrices, num_states: int) -> np.ndarray:
     """Σ_t P[a, s, t] R[a, s, t] as `[S, A]`, over the transitions that are possible."""
     columns = []
     for matrix, earned in zip(matrices, signal, strict=True):
-        rows, following, probabilities = _as_entries(matrix)
-        if isinstance(earned, SparseEntries):
-            values = _look_up(earned, rows * num_states + following, num_states)
-        else:
-            values = earned[rows, following]
-        columns.append(np.bincount(rows, weights=probabilities * values, minlength=num_states))
+        places, weights = _dense_entries(matrix) if isinstance(matrix, np.ndarray) else matrix
+        found = earned.ravel()[places] if isinstance(earned, np.ndarray) else _at(places, *earned)
+        rows = places // num_states
+        columns.append(np.bincount(rows, weights=weights * found, minlength=num_states))
     return np.stack(columns, axis=1)
 
 
-def _look_up(matrix: SparseEntries, places: np.ndarray, num_states: int) -> np.ndarray:
-    """The entries of a sparse matrix at these places; 0 where it has none."""
-    known = matrix.rows * num_states + matrix.columns
-    if not known.size:
-        return np.zeros(len(places))
-    at = np.minimum(np.searchsorted(known, places), known.size - 1)
-    return np.where(known[at] == places, matrix.values[at], 0.0)
+def _at(wanted: np.ndarray, places: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """The values of a sparse matrix at the wanted places; 0 where it has none."""
+    if not places.size:
+        return np.zeros(len(wanted))
+    at = np.minimum(np.searchsorted(places, wanted), places.size - 1)
+    return np.where(places[at] == wanted, values[at], 0.0)

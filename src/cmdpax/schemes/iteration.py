@@ -15,13 +15,18 @@ from jaxtyping import Array, Float, Integer
 
 from cmdpax.checks import check_choice, real_number, require_count
 from cmdpax.errors import ParameterError
-from cmdpax.jax_context import in_double_precision
+from cmdpax.jax_context import in_double_precision, to_numpy
 from cmdpax.model.cmdp import CMDP
 from cmdpax.model.evaluation import occupancy, q_values, signal_array
 from cmdpax.model.transitions import at_step
 from cmdpax.model.validation import validate
 from cmdpax.planning.dynamic_program import Stage, backward_plan, greedy, soft
-from cmdpax.schemes.hyperparameters import Hyperparameters, choose_hyperparameters, rates_at
+from cmdpax.schemes.hyperparameters import (
+    Hyperparameters,
+    Rates,
+    choose_hyperparameters,
+    rates_at,
+)
 from cmdpax.schemes.parameters import parameters_in_words
 from cmdpax.schemes.potential import Saddle, potential, saddle_of
 from cmdpax.schemes.schedules import Scheduled, as_schedule, is_constant
@@ -51,24 +56,6 @@ class Iterates(NamedTuple):
     mixture: np.ndarray
 
 
-class SchemeState(NamedTuple):
-    """What the next iteration needs, and the sum of the occupancies so far."""
-
-    iteration: Integer[Array, ""]
-    log_policy: Float[Array, "H S A"]  # log π_k; the dual scheme plans its own
-    multipliers: Float[Array, " I"]
-    total_occupancy: Float[Array, "H S A"]
-
-
-class Shown(NamedTuple):
-    """What an iteration shows."""
-
-    value: Float[Array, ""]
-    constraint_values: Float[Array, " I"]
-    multipliers: Float[Array, " I"]
-    potential: Float[Array, ""]
-
-
 def evaluate_with_entropy(
     cmdp: CMDP, log_policy: Float[Array, "H S A"]
 ) -> tuple[Float[Array, "H L S A"], Float[Array, " L"]]:
@@ -78,79 +65,75 @@ def evaluate_with_entropy(
     return every_q, values @ cmdp.initial
 
 
-def iterate_once(
+def _step(
     cmdp: CMDP,
-    state: SchemeState,
-    chosen: Hyperparameters,
+    log_policy: Float[Array, "H S A"],
+    multipliers: Float[Array, " I"],
+    rates: Rates,
     policy_floor: Float[Array, ""],
     scheme: str,
-) -> tuple[SchemeState, SchemeState]:
-    """One iteration: (π_k, λ_k) as played, and the state after it."""
-    rates = rates_at(chosen, state.iteration)
+) -> tuple[Float[Array, "H S A"], Float[Array, "H S A"], Float[Array, " I"]]:
+    """log π_k as it is played, log π_{k+1} and λ_{k+1}; the dual scheme plans its own π_k."""
     if scheme == "primal-dual":
-        log_policy = state.log_policy
         every_q, values = evaluate_with_entropy(cmdp, log_policy)
         slacks = values[1:-1] - cmdp.thresholds
-        step = primal_dual_step(log_policy, state.multipliers, every_q, slacks, rates)
-        following, multipliers = raise_to_floor(step.log_policy, policy_floor), step.multipliers
-    else:
-        signals = signal_array(cmdp)
-        reward = signals[:, 0] + jnp.einsum("i,hisa->hsa", state.multipliers, signals[:, 1:])
-        plan = backward_plan(
-            lambda step: Stage(at_step(cmdp.transitions, step), reward[step], signals[step]),
-            cmdp.sizes,
-            soft(rates.regularization) if scheme == "dual" else greedy,
-            jnp.asarray(cmdp.initial),
-        )
-        log_policy = following = plan.log_policy
-        multipliers = dual_descent(
-            state.multipliers,
-            plan.signal_values[1:] - cmdp.thresholds,
-            rates.step_size,
-            rates.regularization,
-            rates.max_multiplier,
-        )
-    mass = occupancy(cmdp, jnp.exp(log_policy))
-    total = state.total_occupancy + mass
-    played = state._replace(log_policy=log_policy, total_occupancy=mass)
-    return played, SchemeState(state.iteration + 1, following, multipliers, total)
+        step = primal_dual_step(log_policy, multipliers, every_q, slacks, rates)
+        return log_policy, raise_to_floor(step.log_policy, policy_floor), step.multipliers
+    signals = signal_array(cmdp)
+    reward = signals[:, 0] + jnp.einsum("i,hisa->hsa", multipliers, signals[:, 1:])
+    plan = backward_plan(
+        lambda step: Stage(at_step(cmdp.transitions, step), reward[step], signals[step]),
+        cmdp.sizes,
+        soft(rates.regularization) if scheme == "dual" else greedy,
+        jnp.asarray(cmdp.initial),
+    )
+    slacks = plan.signal_values[1:] - cmdp.thresholds
+    step_size, regularization, max_multiplier, _ = rates
+    descended = dual_descent(multipliers, slacks, step_size, regularization, max_multiplier)
+    return plan.log_policy, plan.log_policy, descended
 
 
 @functools.partial(jax.jit, static_argnames="scheme")
 def _advance(
     cmdp: CMDP,
-    state: SchemeState,
+    log_policy: Float[Array, "H S A"],
+    multipliers: Float[Array, " I"],
+    kept: Any,
     chosen: Hyperparameters,
     policy_floor: Float[Array, ""],
     saddle: Saddle | None,
-    num_iterations: Integer[Array, ""],
+    first: Integer[Array, ""],
+    count: Integer[Array, ""],
     scheme: str,
-) -> tuple[SchemeState, Float[Array, "H S A"], Shown]:
-    """`num_iterations` ≤ a block of iterations; also π of the last one."""
-    num_constraints = cmdp.num_constraints
-    dtype = state.multipliers.dtype
-    buffer = Shown(
-        jnp.zeros(_BLOCK, dtype),
-        jnp.zeros((_BLOCK, num_constraints), dtype),
-        jnp.zeros((_BLOCK, num_constraints), dtype),
-        jnp.zeros(_BLOCK, dtype),
-    )
+) -> tuple[Float[Array, "H S A"], Float[Array, " I"], Any]:
+    """The iterations from `first` on, `count` ≤ a block of them.
 
-    def body(
-        index: Array, carry: tuple[SchemeState, Array, Shown]
-    ) -> tuple[SchemeState, Array, Shown]:
-        state, _, buffer = carry
-        played, following = iterate_once(cmdp, state, chosen, policy_floor, scheme)
-        gained = jnp.einsum("hsa,hjsa->j", played.total_occupancy, signal_array(cmdp))
-        distance = jnp.zeros((), dtype)
+    They are kept as `Iterates`, with log π_k for the policy and the sum of all occupancies for the
+    mixture.
+    """
+    signals = signal_array(cmdp)
+
+    def body(index: Array, carry: tuple[Array, Array, Any]) -> tuple[Array, Array, Any]:
+        log_policy, multipliers, kept = carry
+        rates = rates_at(chosen, first + index)
+        played, following, descended = _step(
+            cmdp, log_policy, multipliers, rates, policy_floor, scheme
+        )
+        mass = occupancy(cmdp, jnp.exp(played))
+        gained = jnp.einsum("hsa,hjsa->j", mass, signals)
+        kept = kept._replace(
+            value=kept.value.at[index].set(gained[0]),
+            constraint_values=kept.constraint_values.at[index].set(gained[1:]),
+            multipliers=kept.multipliers.at[index].set(multipliers),
+            policy=played,
+            mixture=kept.mixture + mass,
+        )
         if saddle is not None:
-            distance = potential(saddle, played.log_policy, played.multipliers)
-        shown = Shown(gained[0], gained[1:], played.multipliers, distance)
-        buffer = jax.tree.map(lambda kept, new: kept.at[index].set(new), buffer, shown)
-        return following, played.log_policy, buffer
+            distance = potential(saddle, played, multipliers)
+            kept = kept._replace(potential=kept.potential.at[index].set(distance))
+        return following, descended, kept
 
-    start = (state, state.log_policy, buffer)
-    return jax.lax.fori_loop(0, num_iterations, body, start)
+    return jax.lax.fori_loop(0, count, body, (log_policy, multipliers, kept))
 
 
 @in_double_precision
@@ -211,35 +194,38 @@ def _collect(
 ) -> Iterates:
     """Run block after block and put the pieces together."""
     num_constraints, *pairs = cmdp.sizes
-    state = SchemeState(
-        jnp.asarray(1, jnp.int32),
-        jnp.full(pairs, -np.log(pairs[-1])),
-        jnp.zeros(num_constraints),
-        jnp.zeros(pairs),
-    )
+    log_policy, multipliers = np.full(pairs, -np.log(pairs[-1])), np.zeros(num_constraints)
+    numbers, vectors = np.zeros(_BLOCK), np.zeros((_BLOCK, num_constraints))
+    distances = None if saddle is None else numbers
+    kept = Iterates(numbers, vectors, vectors, distances, log_policy, np.zeros(pairs))
     model, rates = jax.device_put(cmdp), jax.tree.map(jnp.asarray, chosen)
-    floor, last, parts = jnp.asarray(policy_floor), state.log_policy, []
-    for first in range(0, num_iterations, _BLOCK):
-        count = min(_BLOCK, num_iterations - first)
-        state, last, shown = _advance(model, state, rates, floor, saddle, jnp.int32(count), scheme)
-        parts.append(jax.tree.map(lambda array, count=count: np.asarray(array)[:count], shown))
-    value, constraint_values, multipliers, distance = (
-        np.concatenate(pieces) for pieces in zip(*parts, strict=True)
+    floor, parts = jnp.asarray(policy_floor), []
+    for done in range(0, num_iterations, _BLOCK):
+        count = min(_BLOCK, num_iterations - done)
+        block = (jnp.int32(done + 1), jnp.int32(count), scheme)
+        log_policy, multipliers, kept = _advance(
+            model, log_policy, multipliers, kept, rates, floor, saddle, *block
+        )
+        parts.append((to_numpy(kept), count))
+
+    def joined(name: str) -> np.ndarray:
+        return np.concatenate([getattr(part, name)[:count] for part, count in parts])
+
+    found = Iterates(
+        joined("value"),
+        joined("constraint_values"),
+        joined("multipliers"),
+        None if saddle is None else joined("potential"),
+        np.exp(np.asarray(kept.policy)),
+        _policy_of(np.asarray(kept.mixture)),
     )
-    _require_finite(value, multipliers, chosen)
-    return Iterates(
-        value,
-        constraint_values,
-        multipliers,
-        None if saddle is None else distance,
-        np.exp(last),
-        _policy_of(np.asarray(state.total_occupancy)),
-    )
+    _require_finite(found, chosen)
+    return found
 
 
-def _require_finite(value: np.ndarray, multipliers: np.ndarray, chosen: Hyperparameters) -> None:
+def _require_finite(found: Iterates, chosen: Hyperparameters) -> None:
     """The mixture of all policies may look harmless beside iterates that are no numbers."""
-    finite = np.isfinite(value) & np.isfinite(multipliers).all(axis=-1)
+    finite = np.isfinite(found.value) & np.isfinite(found.multipliers).all(axis=-1)
     if not finite.all():
         raise ParameterError(
             f"iteration {int(np.argmin(finite)) + 1} is not a finite number with "

@@ -12,8 +12,8 @@ import numpy as np
 from cmdpax.checks import check_choice, real_number, require_count
 from cmdpax.errors import CmdpaxWarning, FileError, ParameterError, shown
 from cmdpax.gymnasium.encoders import Encoder
-from cmdpax.gymnasium.signals import ObservedStep, Signals, require_nothing_allowed, signals_of
-from cmdpax.gymnasium.spaces import Translation, translation_of
+from cmdpax.gymnasium.signals import Signals
+from cmdpax.gymnasium.spaces import check_spaces, decoder_of, encoder_of, end_state_of, states_of
 from cmdpax.live import Agent, AgentAccount, EpisodeRecord
 from cmdpax.live.saving import read
 from cmdpax.model.log import Log
@@ -112,29 +112,30 @@ def interact(
     """
     count = require_count("num_episodes", num_episodes)
     check_choice("on_termination", on_termination, ("stay", "end"))
-    translation = translation_of(env, agent, encoder, decoder, end_state)
-    source = signals_of(costs, signals, agent, translation.num_states)
-    player = _Player(env, agent, source, translation, on_termination == "stay")
+    check_spaces(env, agent, encoder, decoder)
+    num_states = states_of(env, encoder)
+    end_state = end_state_of(agent, num_states, end_state)
+    source = Signals(costs, signals, agent, num_states or agent.declaration.sizes.num_states)
+    translated = (encoder_of(env, encoder), decoder_of(env, decoder), end_state)
+    player = _Player(env, agent, source, *translated, stays=on_termination == "stay", log=log)
     called = _callbacks(callbacks)
     keeper = _Keeper(agent, checkpoint, checkpoint_seconds)
-    played: list[_Played] = []
     if agent.expects != "start":
         agent.end()
     try:
         with _reporting(progress, agent) as report:
             report(0, count)
             for index in range(count):
-                episode = player.play(seed if index == 0 else None)
-                played.append(episode if log else episode.without_steps())
+                record = player.play(seed if index == 0 else None)
                 keeper.keep()
                 report(index + 1, count)
-                answers = [callback(agent, episode.record) for callback in called]
+                answers = [callback(agent, record) for callback in called]
                 if any(isinstance(answer, bool | np.bool) and answer for answer in answers):
                     break
     finally:
         keeper.keep(now=True)
-    _warn_short(played, agent)
-    return _interaction(played, agent, log)
+    player.warn_short()
+    return player.interaction()
 
 
 def _callbacks(given: Any) -> list[Callback]:
@@ -146,34 +147,33 @@ def _callbacks(given: Any) -> list[Callback]:
     return [callback for callback in called if callback is not None]
 
 
-class _Played(NamedTuple):
-    record: EpisodeRecord
-    multipliers: np.ndarray
-    steps: int
-    terminated: bool
-    states: list[int]
-    actions: list[int]
-    signals: list[np.ndarray]
-
-    def without_steps(self) -> "_Played":
-        """What is kept where nobody asks for the log."""
-        return self._replace(states=[], actions=[], signals=[])
-
-
 class _Player:
-    """Plays one episode after the other."""
+    """Plays one episode after the other, and keeps what an `Interaction` holds."""
 
     def __init__(
-        self, env: Any, agent: Agent, source: Signals, translation: Translation, stays: bool
+        self,
+        env: Any,
+        agent: Agent,
+        source: Signals,
+        encode: Encoder,
+        decode: Callable[[int], Any],
+        end_state: int | None,
+        *,
+        stays: bool,
+        log: bool,
     ) -> None:
-        self._env, self._agent, self._source, self._stays = env, agent, source, stays
-        self._encode, self._decode, self._end_state, _ = translation
+        self._env, self._agent, self._source = env, agent, source
+        self._encode, self._decode, self._end_state, self._stays = encode, decode, end_state, stays
         self._ended: set[int] = set()
         self._went_on: set[int] = set()
         self._warned = False
-        self._rest: np.ndarray | None = None  # the signals of a step after the end
+        self._records: list[EpisodeRecord] = []
+        self._multipliers: list[np.ndarray] = []
+        self._steps: list[int] = []  # of the environment
+        self._terminated: list[bool] = []
+        self._logs: list[Log] | None = [] if log else None
 
-    def play(self, seed: int | None) -> _Played:
+    def play(self, seed: int | None) -> EpisodeRecord:
         """One episode of the environment, as one of the agent."""
         agent, multipliers = self._agent, self._agent.multipliers
         state = self._reset(seed)
@@ -184,7 +184,7 @@ class _Player:
         while agent.expects == "act" and not over:
             action = agent.act(states[-1])
             if terminated:
-                state, reward, costs = states[-1], 0.0, self._nothing()
+                state, reward, costs = states[-1], 0.0, self._source.nothing()
             else:
                 state, reward, costs, terminated, truncated = self._step(states[-1], action)
                 steps += 1
@@ -193,15 +193,39 @@ class _Player:
             states.append(state)
             actions.append(action)
             signals.append(np.append(reward, costs))
-        return _Played(agent.end(), multipliers, steps, terminated, states, actions, signals)
+        self._records.append(agent.end())
+        self._multipliers.append(multipliers)
+        self._steps.append(steps)
+        self._terminated.append(terminated)
+        if self._logs is not None:
+            horizon = agent.declaration.sizes.horizon
+            self._logs.append(_logged(states, actions, np.array(signals).T, horizon))
+        return self._records[-1]
 
-    def _nothing(self) -> np.ndarray:
-        """The signals of a step after the end, checked once."""
-        if self._rest is None:
-            rest = self._source.nothing()
-            require_nothing_allowed(self._agent, rest)
-            self._rest = rest
-        return self._rest
+    def warn_short(self) -> None:
+        """An agent that looks further ahead than any episode lasts learns something else."""
+        horizon, longest = self._agent.declaration.sizes.horizon, max(self._steps)
+        if longest < horizon and not any(self._terminated):
+            warnings.warn(
+                f"the environment truncated all {len(self._steps)} episodes before the agent's "
+                f"horizon of {horizon}, the longest after {longest} steps; make the agent with "
+                f"horizon={longest}.",
+                CmdpaxWarning,
+                stacklevel=3,
+            )
+
+    def interaction(self) -> Interaction:
+        """All episodes so far."""
+        records, logs = self._records, self._logs
+        return Interaction(
+            np.array([record.reward for record in records], dtype=float),
+            np.array([record.constraint_returns for record in records], dtype=float),
+            np.array(self._multipliers, dtype=float),
+            np.array(self._steps, dtype=np.int64),
+            np.array(self._terminated, dtype=bool),
+            self._agent.account,
+            None if logs is None else Log(*map(np.stack, zip(*logs, strict=True))),
+        )
 
     def _reset(self, seed: int | None) -> int:
         values = self._env.reset() if seed is None else self._env.reset(seed=seed)
@@ -223,7 +247,7 @@ class _Player:
         observation, reward, *_ = values
         terminated, truncated, info = values[-3:]
         following = self._encode(observation)
-        costs = self._source.read(ObservedStep(state, action, following, cost, info))
+        costs = self._source.read(state, action, following, cost, info)
         if terminated and self._end_state is not None:
             following = self._end_state
         self._went_on.add(state)
@@ -280,47 +304,16 @@ def _require_older(path: Path, agent: Agent) -> None:
         )
 
 
-def _warn_short(played: list[_Played], agent: Agent) -> None:
-    """An agent that looks further ahead than any episode lasts learns something else."""
-    horizon = agent.declaration.sizes.horizon
-    if all(episode.steps < horizon and not episode.terminated for episode in played):
-        longest = max(episode.steps for episode in played)
-        warnings.warn(
-            f"the environment truncated all {len(played)} episodes before the agent's horizon of "
-            f"{horizon}, the longest after {longest} steps; make the agent with horizon={longest}.",
-            CmdpaxWarning,
-            stacklevel=3,
-        )
-
-
-def _interaction(played: list[_Played], agent: Agent, log: bool) -> Interaction:
-    count, horizon = agent.declaration.sizes[:2]
-    records = [episode.record for episode in played]
-    shape = (len(played), count)
-    return Interaction(
-        np.array([record.reward for record in records], dtype=float),
-        np.array([record.constraint_returns for record in records], dtype=float).reshape(shape),
-        np.array([episode.multipliers for episode in played], dtype=float).reshape(shape),
-        np.array([episode.steps for episode in played], dtype=np.int64),
-        np.array([episode.terminated for episode in played], dtype=bool),
-        agent.account,
-        _log(played, count, horizon) if log else None,
+def _logged(states: list[int], actions: list[int], signals: np.ndarray, horizon: int) -> Log:
+    """One episode as arrays; steps that did not happen have action -1."""
+    missing = horizon - len(actions)
+    observed = np.pad(signals, ((0, 0), (0, missing)))
+    return Log(
+        np.array(states + states[-1:] * missing, dtype=np.int64),
+        np.array(actions + [-1] * missing, dtype=np.int64),
+        observed[0],
+        observed[1:],
     )
-
-
-def _log(played: list[_Played], num_constraints: int, horizon: int) -> Log:
-    """The episodes as arrays; steps that did not happen have action -1."""
-    count = len(played)
-    states = np.zeros((count, horizon + 1), dtype=np.int64)
-    actions = np.full((count, horizon), -1)
-    signals = np.zeros((count, 1 + num_constraints, horizon))
-    for index, episode in enumerate(played):
-        length = len(episode.actions)
-        states[index, : length + 1] = episode.states
-        states[index, length + 1 :] = episode.states[-1]
-        actions[index, :length] = episode.actions
-        signals[index, :, :length] = np.array(episode.signals).T
-    return Log(states, actions, signals[:, 0], signals[:, 1:])
 
 
 @contextmanager

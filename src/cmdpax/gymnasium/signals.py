@@ -3,106 +3,106 @@
 import numbers
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from cmdpax.errors import CmdpaxWarning, ParameterError, shown
 from cmdpax.live import Agent
 
-
-class ObservedStep(NamedTuple):
-    """One step of an environment, with states for observations."""
-
-    state: int
-    action: int
-    next_state: int
-    cost: Any  # of a step with six values, else None
-    info: Mapping[str, Any]
+Reader = Callable[[int, int, int, Mapping[str, Any]], Any]
+"""What a step has for the constraints, by state, action, next state and `info`."""
 
 
-Reader = Callable[[ObservedStep], Any]
+class Signals:
+    """Turns what an environment gives at a step into the signals that an agent expects.
 
-
-class Signals(NamedTuple):
-    """What turns a step into the signals that an agent expects."""
-
-    read: Callable[[ObservedStep], np.ndarray]  # [I]
-    nothing: Callable[[], np.ndarray]  # [I], of a step after an episode has terminated
-
-
-def signals_of(costs: Any, signals: Any, agent: Agent, num_states: int) -> Signals:
-    """The source of the signals.
-
-    Args:
-        costs: None takes what the environment gives; a name is another entry of `info`; a function
-            is called with (state, action, next_state); an array `[S]` or `[S, A]` is looked up; a
-            list has one of these per constraint. Constraints of the sense "at most" take costs as
-            they are, those "at least" with range (0, 1) take 1 - cost.
-        signals: the same, taken as they are by every constraint.
-        agent: what was declared.
-        num_states: of the environment; the agent may have one more.
+    Costs are converted where a constraint is "at least" its threshold: u = 1 - cost.
     """
-    if costs is not None and signals is not None:
-        raise ParameterError("give costs or signals, not both: costs are converted, signals not.")
-    count, *_, num_actions = agent.declaration.sizes
-    pairs = (num_states, num_actions)
-    conversion = _Conversion(agent)
-    if signals is not None:
-        return Signals(_checked(_reader(signals, pairs), count), lambda: np.zeros(count))
-    if costs is None:
-        return Signals(_checked(conversion.given, count), conversion.nothing)
-    conversion.require()
-    read = _checked(_reader(costs, pairs), count)
-    return Signals(lambda step: conversion.of_costs(read(step)), conversion.nothing)
 
+    def __init__(self, costs: Any, signals: Any, agent: Agent, num_states: int) -> None:
+        """Read the arguments of `interact`.
 
-def require_nothing_allowed(agent: Agent, nothing: np.ndarray) -> None:
-    """Refuse to stay where an episode terminated, if nothing is not in the declared ranges."""
-    units, names = agent.declaration.units, ("reward", *agent.declaration.names)
-    for index, value in enumerate((0.0, *nothing)):
-        low, high = units.low[index], units.high[index]
-        if not low <= value <= high:
+        Args:
+            costs: None takes what the environment gives; else as for `interact`.
+            signals: the same, taken as they are by every constraint.
+            agent: what was declared.
+            num_states: of the environment; the agent may have one more.
+        """
+        if costs is not None and signals is not None:
             raise ParameterError(
-                "the environment terminated, and steps after that have no reward and no cost, but "
-                f"the declared range of {names[index]} is [{low:g}, {high:g}]; declare one that "
-                f"has {value:g}, or give on_termination='end'."
+                "give costs or signals, not both: costs are converted, signals not."
             )
-
-
-class _Conversion:
-    """Costs as the declared signals: u = 1 - cost at the border, where constraints are rewards."""
-
-    def __init__(self, agent: Agent) -> None:
         self._declared = agent.declaration
         low, high, self._at_most = (array[1:] for array in self._declared.units)
         self._unit = (low == 0) & (high == 1)
         self._checked = False
         self._rewarded = False  # the environment gives constraint rewards, not only costs
+        self._rest: np.ndarray | None = None
+        self._converts, source = signals is None, costs if signals is None else signals
+        if costs is not None:
+            self._require_convertible()
+        pairs = (num_states, self._declared.sizes.num_actions)
+        self._read = None if source is None else _reader(source, pairs)
 
-    def nothing(self) -> np.ndarray:
-        """No cost, or no constraint reward, whichever the environment gives."""
-        free = ~self._at_most & self._unit & (not self._rewarded)
-        return np.where(free, 1.0, 0.0)
-
-    def given(self, step: ObservedStep) -> np.ndarray:
-        """What the environment gives: costs, and constraint rewards where they are wanted."""
+    def read(
+        self, state: int, action: int, following: int, cost: Any, info: Mapping[str, Any]
+    ) -> np.ndarray:
+        """The signals of a step, `[I]`; `cost` is that of a step with six values, else None."""
         if not self._at_most.size:
             return np.zeros(0)
-        rewards = step.info.get("constraint_rewards")
-        if rewards is None or self._at_most.all():
-            return self.of_costs(_cost_of(step))
-        self._rewarded = True
-        return np.where(self._at_most, _cost_of(step) if self._at_most.any() else 0.0, rewards)
+        if self._read is None:
+            return self._one_each(self._given(cost, info))
+        found = self._one_each(self._read(state, action, following, info))
+        return self._from_costs(found) if self._converts else found
 
-    def of_costs(self, costs: Any) -> np.ndarray:
+    def nothing(self) -> np.ndarray:
+        """The signals of a step after the end, `[I]`, refused where a range does not allow them."""
+        if self._rest is None:
+            free = ~self._at_most & self._unit & self._converts & (not self._rewarded)
+            rest = np.where(free, 1.0, 0.0)
+            self._require_allowed(rest)
+            self._rest = rest
+        return self._rest
+
+    def _require_allowed(self, nothing: np.ndarray) -> None:
+        units, names = self._declared.units, ("reward", *self._declared.names)
+        for index, value in enumerate((0.0, *nothing)):
+            low, high = units.low[index], units.high[index]
+            if not low <= value <= high:
+                raise ParameterError(
+                    "the environment terminated, and steps after that have no reward and no cost, "
+                    f"but the declared range of {names[index]} is [{low:g}, {high:g}]; declare one "
+                    f"that has {value:g}, or give on_termination='end'."
+                )
+
+    def _one_each(self, found: Any) -> np.ndarray:
+        """One number per constraint."""
+        numbers, count = np.atleast_1d(np.asarray(found, dtype=float)), self._at_most.size
+        if numbers.shape != (count,):
+            raise ParameterError(
+                f"a step has costs of shape {numbers.shape}, the agent has {count} thresholds; "
+                "give one cost for each."
+            )
+        return numbers
+
+    def _given(self, cost: Any, info: Mapping[str, Any]) -> np.ndarray:
+        """What the environment gives: costs, and constraint rewards where they are wanted."""
+        rewards = info.get("constraint_rewards")
+        if rewards is None or self._at_most.all():
+            return self._from_costs(_cost_of(cost, info))
+        self._rewarded = True
+        costs = _cost_of(cost, info) if self._at_most.any() else 0.0
+        return np.where(self._at_most, costs, rewards)
+
+    def _from_costs(self, costs: Any) -> np.ndarray:
         """Costs as they are, or 1 - cost."""
-        self.require()
+        self._require_convertible()
         numbers = np.asarray(costs, dtype=float)
         return np.where(self._at_most, numbers, 1 - numbers)
 
-    def require(self) -> None:
-        """Refuse constraints that costs cannot be converted for; warn of what is hardly meant."""
+    def _require_convertible(self) -> None:
+        """Refuse constraints that cannot take costs; warn where a limit seems to be meant."""
         if self._checked:
             return
         self._checked = True
@@ -129,21 +129,6 @@ class _Conversion:
             )
 
 
-def _checked(read: Reader, count: int) -> Callable[[ObservedStep], np.ndarray]:
-    """One number per constraint."""
-
-    def signals(step: ObservedStep) -> np.ndarray:
-        found = np.atleast_1d(np.asarray(read(step), dtype=float))
-        if found.shape != (count,):
-            raise ParameterError(
-                f"a step has costs of shape {found.shape}, the agent has {count} thresholds; give "
-                "one cost for each."
-            )
-        return found
-
-    return signals if count else lambda step: np.zeros(0)
-
-
 def _reader(source: Any, pairs: tuple[int, int]) -> Reader:
     """As for `from_env`: a list has one entry per constraint, unless it is a list of numbers."""
     if not isinstance(source, list | tuple) or all(isinstance(c, numbers.Real) for c in source):
@@ -153,14 +138,14 @@ def _reader(source: Any, pairs: tuple[int, int]) -> Reader:
 
 def _several(source: Sequence[Any], pairs: tuple[int, int]) -> Reader:
     readers = [_one(cost, pairs) for cost in source]
-    return lambda step: np.array([float(read(step)) for read in readers])
+    return lambda *step: np.array([float(read(*step)) for read in readers])
 
 
 def _one(source: Any, pairs: tuple[int, int]) -> Reader:
     if isinstance(source, str):
-        return lambda step: _entry(step.info, source)
+        return lambda state, action, following, info: _entry(info, source)
     if callable(source):
-        return lambda step: source(step.state, step.action, step.next_state)
+        return lambda state, action, following, info: source(state, action, following)
     table = np.array(source)
     if table.dtype.kind not in "biuf" or table.ndim not in (1, 2):
         raise ParameterError(
@@ -173,21 +158,21 @@ def _one(source: Any, pairs: tuple[int, int]) -> Reader:
             "state, or for every state and action."
         )
     if table.ndim == 1:
-        return lambda step: table[step.state]
-    return lambda step: table[step.state, step.action]
+        return lambda state, action, following, info: table[state]
+    return lambda state, action, following, info: table[state, action]
 
 
-def _cost_of(step: ObservedStep) -> Any:
+def _cost_of(cost: Any, info: Mapping[str, Any]) -> Any:
     """The cost of a step with six values, or what `info` has."""
-    if step.cost is not None:
-        return step.cost
-    name = "costs" if "costs" in step.info else "cost"
-    if name not in step.info:
+    if cost is not None:
+        return cost
+    name = "costs" if "costs" in info else "cost"
+    if name not in info:
         raise ParameterError(
-            f"the environment's info has neither 'costs' nor 'cost' (it has {sorted(step.info)}); "
+            f"the environment's info has neither 'costs' nor 'cost' (it has {sorted(info)}); "
             "say with costs= or signals= where they come from."
         )
-    return step.info[name]
+    return info[name]
 
 
 def _entry(info: Mapping[str, Any], name: str) -> Any:

@@ -1,7 +1,7 @@
 """The spaces of an environment against the sizes of an agent."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Discrete
@@ -10,27 +10,6 @@ from cmdpax.checks import require_index
 from cmdpax.errors import ParameterError, shown
 from cmdpax.gymnasium.encoders import Encoder
 from cmdpax.live import Agent
-
-
-class Translation(NamedTuple):
-    """An environment's observations as states, and actions as the environment's."""
-
-    encode: Encoder
-    decode: Callable[[int], Any]
-    end_state: int | None  # where terminated episodes stay, if not in their last observation
-    num_states: int  # of the environment
-
-
-def translation_of(
-    env: Any, agent: Agent, encoder: Encoder | None, decoder: Any, end_state: int | None
-) -> Translation:
-    """Between an environment and an agent whose sizes fit; refused where they do not."""
-    check_spaces(env, agent, encoder, decoder)
-    own, states = agent.declaration.sizes.num_states, _states_of(env, encoder)
-    last = own - 1 if states == own - 1 else None  # the state that the agent has more
-    if end_state is not None:
-        last = require_index("end_state", end_state, own, "states")
-    return Translation(encoder_of(env, encoder), decoder_of(env, decoder), last, states or own)
 
 
 def check_spaces(env: Any, agent: Agent, encoder: Any, decoder: Any) -> None:
@@ -54,7 +33,7 @@ def check_spaces(env: Any, agent: Agent, encoder: Any, decoder: Any) -> None:
             f"the observations are {states}, not Discrete; give encoder=, a function that turns "
             "one into a state 0 … S - 1 (MultiDiscreteEncoder, BoxEncoder, your own)."
         )
-    found = _states_of(env, encoder)
+    found = states_of(env, encoder)
     if found is not None and not sizes.num_states - 1 <= found <= sizes.num_states:
         raise ParameterError(
             f"the {'environment' if encoder is None else 'encoder'} has {found} states, the agent "
@@ -75,8 +54,16 @@ def check_spaces(env: Any, agent: Agent, encoder: Any, decoder: Any) -> None:
             )
 
 
+def end_state_of(agent: Agent, num_states: int | None, given: int | None) -> int | None:
+    """Where terminated episodes stay: as given, or in the state that only the agent has."""
+    own = agent.declaration.sizes.num_states
+    if given is not None:
+        return require_index("end_state", given, own, "states")
+    return own - 1 if num_states == own - 1 else None
+
+
 def encoder_of(env: Any, encoder: Encoder | None) -> Encoder:
-    """The user's, or that of a Discrete space, whose first value need not be 0."""
+    """The user's encoder, or that of a Discrete space, whose first value need not be 0."""
     if encoder is not None:
         return encoder
     first = int(getattr(getattr(env, "observation_space", None), "start", 0))
@@ -94,15 +81,15 @@ def encoder_of(env: Any, encoder: Encoder | None) -> Encoder:
 
 
 def decoder_of(env: Any, decoder: Callable[[int], Any] | None) -> Callable[[int], Any]:
-    """Likewise of the actions."""
+    """The user's decoder, or that of a Discrete space."""
     if decoder is not None:
         return decoder
     first = int(getattr(getattr(env, "action_space", None), "start", 0))
     return lambda action: action + first
 
 
-def _states_of(env: Any, encoder: Encoder | None) -> int | None:
-    """How many states there are, where the encoder or the space says it."""
+def states_of(env: Any, encoder: Encoder | None) -> int | None:
+    """How many states there are, where the encoder or the space says so."""
     if encoder is not None:
         return getattr(encoder, "num_states", None)
     found = getattr(getattr(env, "observation_space", None), "n", None)

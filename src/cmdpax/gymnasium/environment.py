@@ -94,7 +94,8 @@ class CMDPEnv(Env[Observation, Any]):
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Take an action; returns (observation, reward, terminated, truncated, info)."""
-        step, state, action = self._current_step(), self._state, self._as_action(action)
+        step, state = self._current_step(), self._state
+        action = _as_index("action", action, self.cmdp.num_actions)
         # An array that is stationary has one step, which `%` picks.
         cumulative = self._cumulative[step % len(self._cumulative), state, action]
         rewards, constraint_rewards = self.cmdp.rewards, self._constraint_rewards
@@ -140,9 +141,6 @@ class CMDPEnv(Env[Observation, Any]):
                 "to start another."
             )
         return self._step
-
-    def _as_action(self, action: Any) -> int:
-        return _as_index("action", action, self.cmdp.num_actions)
 
     def _given_state(self, options: dict[str, Any]) -> int | None:
         """The state to start in, where the options give one."""

@@ -4,37 +4,27 @@
 action a in the state s.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from cmdpax.errors import ModelError, ParameterError
 from cmdpax.model.validation import ROW_SUM_TOLERANCE
 
-
-class Outcomes(NamedTuple):
-    """The outcomes of positive probability of all pairs, one after the other: arrays `[E]`."""
-
-    states: np.ndarray
-    actions: np.ndarray
-    probabilities: np.ndarray
-    successors: np.ndarray
-    rewards: np.ndarray
-    terminated: np.ndarray
-
-    def keep(self, chosen: np.ndarray) -> "Outcomes":
-        """Only the chosen outcomes, `[E]` booleans."""
-        return Outcomes(*(column[chosen] for column in self))
-
-    def expected(self, values: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-        """The expectation `[S, A]` of a value of each outcome; 0 for a pair without any."""
-        pairs = self.states * shape[1] + self.actions
-        weights = self.probabilities * values
-        return np.bincount(pairs, weights, minlength=shape[0] * shape[1]).reshape(shape)
+_OUTCOME = np.dtype(
+    [
+        ("state", np.int64),
+        ("action", np.int64),
+        ("probability", np.float64),
+        ("successor", np.int64),
+        ("reward", np.float64),
+        ("terminated", np.bool),
+    ]
+)
 
 
-def read_outcomes(env: Any) -> tuple[Outcomes, tuple[int, int]]:
-    """The outcomes that an environment lists, checked, and (S, A)."""
+def read_outcomes(env: Any) -> tuple[np.ndarray, tuple[int, int]]:
+    """The outcomes of positive probability, a row for each, and (S, A)."""
     table = getattr(getattr(env, "unwrapped", env), "P", None)
     if table is None:
         raise ParameterError(
@@ -57,17 +47,19 @@ def read_outcomes(env: Any) -> tuple[Outcomes, tuple[int, int]]:
         ) from None
     shape = _shape(widths)
     _check_columns(columns, shape)
-    states, actions, probabilities, successors, rewards, terminated = columns
-    outcomes = Outcomes(
-        states=states.astype(np.int64),
-        actions=actions.astype(np.int64),
-        probabilities=probabilities,
-        successors=successors.astype(np.int64),
-        rewards=rewards,
-        terminated=terminated != 0,
-    ).keep(probabilities > 0)
+    outcomes = np.empty(columns.shape[1], _OUTCOME)
+    for name, column in zip(_OUTCOME.names or (), columns, strict=True):
+        outcomes[name] = column
+    outcomes = outcomes[outcomes["probability"] > 0]
     _check_sums(outcomes, shape)
     return outcomes, shape
+
+
+def expected(outcomes: np.ndarray, values: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    """The expectation `[S, A]` of a value of each outcome; 0 for a pair without any."""
+    pairs = outcomes["state"] * shape[1] + outcomes["action"]
+    weights = outcomes["probability"] * values
+    return np.bincount(pairs, weights, minlength=shape[0] * shape[1]).reshape(shape)
 
 
 def _shape(widths: list[int]) -> tuple[int, int]:
@@ -100,8 +92,8 @@ def _check_columns(columns: np.ndarray, shape: tuple[int, int]) -> None:
             )
 
 
-def _check_sums(outcomes: Outcomes, shape: tuple[int, int]) -> None:
-    sums = outcomes.expected(np.ones(len(outcomes.states)), shape)
+def _check_sums(outcomes: np.ndarray, shape: tuple[int, int]) -> None:
+    sums = expected(outcomes, np.ones(len(outcomes)), shape)
     off = np.abs(sums - 1) > ROW_SUM_TOLERANCE
     if off.any():
         state, action = np.argwhere(off)[0]

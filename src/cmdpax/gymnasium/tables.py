@@ -13,7 +13,7 @@ import numpy as np
 
 from cmdpax.checks import require_count
 from cmdpax.errors import ParameterError, shown
-from cmdpax.gymnasium.outcomes import Outcomes, read_outcomes
+from cmdpax.gymnasium.outcomes import expected, read_outcomes
 from cmdpax.model.cmdp import CMDP, ArrayLike, from_costs
 from cmdpax.model.toolbox import as_initial, as_lists
 from cmdpax.model.transitions import Successors
@@ -69,15 +69,15 @@ def from_env(
     start = _start(env, initial, pairs[0])
     alive = _alive(outcomes, start)
     resting = _resting(outcomes, alive)
-    played = outcomes.keep(~resting[outcomes.states])
+    played = outcomes[~resting[outcomes["state"]]]
     shape = (len(resting), pairs[1])
     expected_costs = np.zeros((len(listed), 1, *shape))
     for i, (name, cost) in enumerate(listed.items()):
-        expected = _expected_cost(name, cost, played, pairs)
-        expected_costs[i, 0, : pairs[0]] = np.where(resting[: pairs[0], None], 0.0, expected)
+        mean = _expected_cost(name, cost, played, pairs)
+        expected_costs[i, 0, : pairs[0]] = np.where(resting[: pairs[0], None], 0.0, mean)
     cmdp = from_costs(
         transitions=_transitions(played, alive, resting, pairs[1]),
-        rewards=played.expected(played.rewards, shape)[None],
+        rewards=expected(played, played["reward"], shape)[None],
         costs=expected_costs,
         limits=bounds,
         initial=np.pad(start, (0, len(resting) - pairs[0])),
@@ -106,25 +106,25 @@ def _start(env: Any, initial: Any, num_states: int) -> np.ndarray:
     return start
 
 
-def _alive(outcomes: Outcomes, start: np.ndarray) -> np.ndarray:
+def _alive(outcomes: np.ndarray, start: np.ndarray) -> np.ndarray:
     """Whether an episode can be in a state without having ended, `[S]`."""
-    continuing = outcomes.keep(~outcomes.terminated)
+    continuing = outcomes[~outcomes["terminated"]]
     alive = start > 0
     while True:
         reached = alive.copy()
-        reached[continuing.successors[alive[continuing.states]]] = True
+        reached[continuing["successor"][alive[continuing["state"]]]] = True
         if (reached == alive).all():
             return alive
         alive = reached
 
 
-def _resting(outcomes: Outcomes, alive: np.ndarray) -> np.ndarray:
+def _resting(outcomes: np.ndarray, alive: np.ndarray) -> np.ndarray:
     """Where ended episodes rest, `[S]`, or `[S + 1]` with the extra state.
 
     They rest where they ended. A state that is alive cannot also be one of rest: ends in such
     states go to the extra one.
     """
-    ends = outcomes.successors[outcomes.terminated & alive[outcomes.states]]
+    ends = outcomes["successor"][outcomes["terminated"] & alive[outcomes["state"]]]
     resting = np.zeros(len(alive), dtype=bool)
     resting[ends] = True
     resting &= ~alive
@@ -132,18 +132,19 @@ def _resting(outcomes: Outcomes, alive: np.ndarray) -> np.ndarray:
 
 
 def _transitions(
-    played: Outcomes, alive: np.ndarray, resting: np.ndarray, num_actions: int
+    played: np.ndarray, alive: np.ndarray, resting: np.ndarray, num_actions: int
 ) -> Successors:
     """Successor lists of the outcomes, and of states that never leave themselves."""
     num_states = len(resting)
-    to_extra = played.terminated & alive[played.successors] & alive[played.states]
-    targets = np.where(to_extra, num_states - 1, played.successors)
+    states, successors = played["state"], played["successor"]
+    to_extra = played["terminated"] & alive[successors] & alive[states]
+    targets = np.where(to_extra, num_states - 1, successors)
     stays = np.repeat(np.flatnonzero(resting), num_actions)
     actions = np.tile(np.arange(num_actions), int(resting.sum()))
     return _merged(
-        np.append(played.states * num_actions + played.actions, stays * num_actions + actions),
+        np.append(states * num_actions + played["action"], stays * num_actions + actions),
         np.append(targets, stays),
-        np.append(played.probabilities, np.ones(len(stays))),
+        np.append(played["probability"], np.ones(len(stays))),
         (num_states, num_actions),
     )
 
@@ -185,12 +186,12 @@ def _constraints(costs: Any, limits: Any) -> tuple[dict[str, Any], np.ndarray]:
     return named, bounds
 
 
-def _expected_cost(name: str, cost: Any, played: Outcomes, shape: tuple[int, int]) -> np.ndarray:
+def _expected_cost(name: str, cost: Any, played: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
     """The expected cost of every pair, `[S, A]`."""
     if callable(cost):
-        triples = zip(played.states, played.actions, played.successors, strict=True)
-        values = [_call(name, cost, int(s), int(a), int(t)) for s, a, t in triples]
-        return played.expected(np.array(values), shape)
+        triples = played[["state", "action", "successor"]].tolist()
+        values = [_call(name, cost, *triple) for triple in triples]
+        return expected(played, np.array(values), shape)
     array = _as_numbers(name, cost)
     if array.shape not in (shape[:1], shape):
         raise ParameterError(

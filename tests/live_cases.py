@@ -162,8 +162,7 @@ def snapshot(agent: cmdpax.Agent) -> dict[str, tuple[str, tuple[int, ...], bytes
     tree = {
         "state": agent.learner_state,
         "tally": dataclasses.asdict(now.tally),
-        "coming": now.coming,
-        "open": now.episode,
+        "episode": now.episode,
     }
     found = {}
     for path, leaf in jax.tree.leaves_with_path(tree):

@@ -17,13 +17,17 @@ import numpy as np
 
 from cmdpax.errors import ParameterError
 from cmdpax.intervals import Interval, half_width, interval, student
-from cmdpax.live.units import ROUNDING, Units
+from cmdpax.live.declaration import Declaration
+from cmdpax.live.units import ROUNDING
 
 RECENT = 200
 """Episodes that count as recent."""
 
 FEW = 30
 """With fewer recent episodes there is no verdict."""
+
+COUNTED = ("episodes", "steps", "cut_short", "fed")
+"""What tally and account both count."""
 
 _COUNTS = 2**31  # visits are 32-bit integers
 
@@ -188,11 +192,7 @@ class AgentAccount:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain numbers and words; intervals are (mean, half, size), with NaN or infinity."""
-        return {
-            "episodes": self.episodes,
-            "steps": self.steps,
-            "cut_short": self.cut_short,
-            "fed": self.fed,
+        return {name: getattr(self, name) for name in COUNTED} | {
             "objective": self.objective._asdict(),
             "constraints": [one._asdict() for one in self],
         }
@@ -205,35 +205,29 @@ class AgentAccount:
             return entry | {name: Interval(*entry[name]) for name in ("observed", "recent")}
 
         return cls(
-            content["episodes"],
-            content["steps"],
-            content["cut_short"],
-            content["fed"],
-            ObjectiveAccount(**intervals(content["objective"])),
-            tuple(ConstraintAccount(**intervals(one)) for one in content["constraints"]),
+            **{name: content[name] for name in COUNTED},
+            objective=ObjectiveAccount(**intervals(content["objective"])),
+            constraints=tuple(
+                ConstraintAccount(**intervals(one)) for one in content["constraints"]
+            ),
         )
 
 
 def make_account(
-    tally: Tally,
-    units: Units,
-    names: tuple[str, ...],
-    thresholds: np.ndarray,
-    horizon: int,
-    estimates: np.ndarray,
-    multipliers: np.ndarray,
+    declared: Declaration, tally: Tally, estimates: np.ndarray, multipliers: np.ndarray
 ) -> AgentAccount:
     """The account of a tally and of what the learner believes, both in the user's units."""
+    units, thresholds = declared.units, declared.thresholds
     prices = units.prices(multipliers)
     constraints = tuple(
         ConstraintAccount(
-            name=names[i],
+            name=declared.names[i],
             sense=units.senses[i],
             threshold=float(thresholds[i]),
             optimistic=float(estimates[i]),
             observed=tally.observed(1 + i),
             recent=tally.lately(1 + i),
-            verdict=_verdict(tally.recent, 1 + i, units, float(thresholds[i]), horizon),
+            verdict=_verdict(tally.recent, 1 + i, declared),
             missed=int(tally.missed[i]),
             episodes=tally.episodes,
             multiplier=float(multipliers[i]),
@@ -241,16 +235,19 @@ def make_account(
         )
         for i in range(len(thresholds))
     )
-    objective = ObjectiveAccount(tally.observed(0), tally.lately(0))
-    counts = (tally.episodes, tally.steps, tally.cut_short, tally.fed)
-    return AgentAccount(*counts, objective, constraints)
+    return AgentAccount(
+        **{name: getattr(tally, name) for name in COUNTED},
+        objective=ObjectiveAccount(tally.observed(0), tally.lately(0)),
+        constraints=constraints,
+    )
 
 
-def _verdict(recent: np.ndarray, signal: int, units: Units, threshold: float, horizon: int) -> str:
-    """What the recent episodes show of a constraint, see `ConstraintAccount`."""
+def _verdict(recent: np.ndarray, signal: int, declared: Declaration) -> str:
+    """What the recent episodes show about a constraint, see `ConstraintAccount`."""
     if len(recent) < FEW:
         return "open"
-    low, high, at_most = (array[signal] for array in units)
+    low, high, at_most = (array[signal] for array in declared.units)
+    threshold, horizon = float(declared.thresholds[signal - 1]), declared.sizes.horizon
     missing = recent[:, -1]
     rounding = ROUNDING * max(1.0, abs(threshold))
     slack = []  # of the mean, if the missing steps brought the worst, and if they brought the best

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -11,28 +11,18 @@ import numpy as np
 from cmdpax.checks import require_flag, require_index
 from cmdpax.errors import ParameterError
 from cmdpax.jax_context import in_double_precision, to_numpy
-from cmdpax.learners import Algorithm, Named, as_algorithm
+from cmdpax.learners import Named, as_algorithm
 from cmdpax.learners.contract import require_sound
 from cmdpax.learners.optimism import Optimism
 from cmdpax.live import saving
-from cmdpax.live.accounts import AgentAccount, Tally, make_account
-from cmdpax.live.declaration import FOREVER, Declaration, declare
-from cmdpax.live.episode import EpisodeRecord, OpenEpisode
-from cmdpax.live.inputs import Setting, make_inputs
-from cmdpax.live.logs import Logged, episodes_of
-from cmdpax.live.steps import ComingEpisode, begin, follow, look, no_steps, shapes, trajectory_of
+from cmdpax.live.accounts import AgentAccount, Tally
+from cmdpax.live.declaration import Declaration, declare
+from cmdpax.live.episode import Episode, EpisodeRecord, episodes_of
+from cmdpax.live.saving import Position
+from cmdpax.live.steps import LearnerInputs, begin, follow, look, make_inputs, trajectory_of
 from cmdpax.live.turns import Turn, in_turn
+from cmdpax.model.cmdp import Sizes
 from cmdpax.model.log import Log
-from cmdpax.storage.trees import leaves_of
-
-
-class _Now(NamedTuple):
-    """Where an agent stands: replaced as a whole, so that no interruption leaves a half of it."""
-
-    state: Any  # the learner's
-    tally: Tally
-    coming: ComingEpisode
-    episode: OpenEpisode
 
 
 class Agent:
@@ -114,11 +104,10 @@ class Agent:
         chosen = given.pop("parameters")
         about = {name: given[name] for name in given if name not in ("self", "algorithm")}
         declared = declare(known, chosen, tuple(about), **about)
-        self._prepare(declared, known)
         tally = Tally.empty(declared.sizes.num_constraints)
         with jax.enable_x64(True):
-            first = begin(self._setting, self._inputs, np.uint32(declared.seed))
-        self._go_on(first, tally, OpenEpisode())
+            inputs = make_inputs(declared, known)
+            self._go_on(inputs, Position(declared, begin(inputs), tally, Episode()))
 
     # ------------------------------------------------------------------------------- ask and tell
 
@@ -127,13 +116,13 @@ class Agent:
         """Begin an episode in a state."""
         self._require("start")
         first = require_index("the first state", state, self._sizes.num_states, "states")
-        if not self._declared.initial[first] > 0:
+        if not self.declaration.initial[first] > 0:
             raise ParameterError(
                 f"the first state is {first}, which initial gives probability 0; declare where "
                 "episodes begin."
             )
         self._now.tally.require_room(1, self._sizes.horizon)
-        self._now = self._now._replace(episode=OpenEpisode((first,)))
+        self._now = self._now._replace(episode=self._now.episode._replace(states=(first,)))
 
     @in_turn
     def act(self, state: int) -> int:
@@ -146,7 +135,7 @@ class Agent:
                 f"the state is {state}, but {current} was told last; act in that one, or, if the "
                 "system went on meanwhile, agent.end() the episode and start anew."
             )
-        action = int(self._now.coming.actions[episode.steps, current])
+        action = int(episode.drawn[episode.steps, current])
         self._now = self._now._replace(episode=episode._replace(action=action))
         return action
 
@@ -172,11 +161,11 @@ class Agent:
         """
         self._require("observe")
         episode = self._now.episode
-        signals = self._declared.signals(reward, constraint_rewards)
+        signals = self.declaration.signals(reward, constraint_rewards)
         done = episode.action if action is None else action
         taken = require_index("action", done, self._sizes.num_actions, "actions")
         following = require_index("next_state", next_state, self._sizes.num_states, "states")
-        self._declared.require_listed(episode.steps, episode.states[-1], taken, following)
+        self.declaration.require_listed(episode.steps, episode.states[-1], taken, following)
         self._now = self._now._replace(episode=episode.after(taken, signals, following))
 
     @in_turn
@@ -189,11 +178,11 @@ class Agent:
         """
         self._require("end")
         episode, number = self._now.episode, self.episode
-        signals = np.array(episode.observed).reshape(-1, 1 + self._sizes.num_constraints)
+        signals = np.reshape(episode.observed, (-1, 1 + self._sizes.num_constraints))
         if episode.steps:
-            self._now = self._after(Logged(episode.states, episode.actions, signals), True)
+            self._now = self._after(episode, True)
         else:
-            self._now = self._now._replace(episode=OpenEpisode())
+            self._now = self._now._replace(episode=episode._replace(states=(), action=None))
         returns = signals.sum(axis=0)
         return EpisodeRecord(number, episode.steps, float(returns[0]), returns[1:])
 
@@ -211,11 +200,12 @@ class Agent:
         """
         self._require("feed")
         own = require_flag("own", own)
-        episodes = episodes_of(log, self._declared)
+        episodes = episodes_of(log, self.declaration)
         self._now.tally.require_room(len(episodes), self._sizes.horizon)
-        for states, actions, _ in episodes:
-            for step, action in enumerate(actions):
-                self._declared.require_listed(step, states[step], action, states[step + 1])
+        for episode in episodes:
+            for step, action in enumerate(episode.actions):
+                state, following = episode.states[step : step + 2]
+                self.declaration.require_listed(step, state, action, following)
         for episode in episodes:
             self._now = self._after(episode, own)
 
@@ -224,32 +214,17 @@ class Agent:
     @property
     def policy(self) -> np.ndarray:
         """π_k of the open or coming episode, `[H, S, A]`."""
-        return np.array(self._now.coming.policy)
+        return np.array(self._now.episode.policy)
 
     @property
     def multipliers(self) -> np.ndarray:
         """λ_k of the open or coming episode, `[I]`, of signals that are scaled to [0, 1]."""
-        return np.array(self._now.coming.multipliers)
+        return np.array(self._now.episode.multipliers)
 
     @property
     def account(self) -> AgentAccount:
         """The safety account: for every constraint what was observed, and what is believed."""
-        return self._account(self._now)
-
-    def _account(self, now: _Now) -> AgentAccount:
-        declared, coming = self._declared, now.coming
-        horizon = self._sizes.horizon
-        believed = np.clip(coming.constraint_values, 0, horizon)  # dual learners do not truncate
-        estimates = declared.units.constraint_values(believed, horizon)
-        return make_account(
-            now.tally,
-            declared.units,
-            declared.names,
-            declared.thresholds,
-            horizon,
-            estimates,
-            np.asarray(coming.multipliers),
-        )
+        return self._now.account
 
     @property
     def recent(self) -> dict[str, np.ndarray]:
@@ -262,9 +237,10 @@ class Agent:
     @property
     def visits(self) -> np.ndarray:
         """How often every action was tried, `[H, S, A]`; `[1, S, A]` if steps share counts."""
-        if self._now.coming.visits is None:
+        visits = self._now.episode.visits
+        if visits is None:
             raise ParameterError("this learner shows no statistics, so visits are not known.")
-        return np.array(self._now.coming.visits)
+        return np.array(visits)
 
     @property
     def learner_state(self) -> Any:
@@ -273,8 +249,8 @@ class Agent:
 
     @property
     def declaration(self) -> Declaration:
-        """What was declared of the system."""
-        return self._declared
+        """What was declared about the system."""
+        return self._now.declared
 
     @property
     def num_episodes(self) -> int:
@@ -311,7 +287,7 @@ class Agent:
         """The sizes, and how far it is."""
         count, horizon, states, actions = self._sizes
         sizes = f"S={states}, A={actions}, H={horizon}, I={count}"
-        return f"Agent({self._declared.algorithm!r}, {sizes}, episodes={self.num_episodes})"
+        return f"Agent({self.declaration.algorithm!r}, {sizes}, episodes={self.num_episodes})"
 
     # --------------------------------------------------------------------------------------- files
 
@@ -319,10 +295,7 @@ class Agent:
     def save(self, path: str | Path) -> None:
         """Write everything to a file, whole or not at all; no other process may save to it then."""
         self._owned.require(Path(path))
-        now = self._now
-        account, leaves = self._account(now), leaves_of(now.state)
-        saved = saving.Saved(self._declared, now.tally, now.episode, leaves, account)
-        saving.save(Path(path), saved)
+        saving.save(Path(path), self._now)
 
     @classmethod
     @in_double_precision
@@ -339,59 +312,61 @@ class Agent:
         """
         found = saving.read(Path(path))
         known = found.declared.algorithm_of(path, algorithm)
+        inputs = make_inputs(found.declared, known)
+        state = saving.restore(Path(path), found.state, jax.eval_shape(begin, inputs))
         agent = cls.__new__(cls)
-        agent._prepare(found.declared, known)
-        wanted = shapes(agent._setting, agent._inputs)
-        state = saving.restore(Path(path), found.leaves, wanted)
-        agent._go_on(state, found.tally, found.episode)
+        agent._go_on(inputs, found._replace(state=state))
         return agent
 
     # -------------------------------------------------------------------------------------- inside
 
-    _now: _Now
+    _now: Position
 
-    def _prepare(self, declared: Declaration, algorithm: Algorithm) -> None:
-        """What never changes, and what belongs to this object alone."""
-        self._turn, self._owned = Turn(), saving.Owned()
-        self._declared = declared
-        self._sizes = declared.sizes
-        chosen = algorithm.restore(declared.parameters, FOREVER)
-        choices = algorithm.choices(chosen)
-        self._setting = Setting(algorithm.program, choices, declared.sizes, declared.stationary)
-        with jax.enable_x64(True):
-            self._inputs = make_inputs(declared, algorithm.numbers(chosen))
+    @property
+    def _sizes(self) -> Sizes:
+        return self._now.declared.sizes
 
     @in_double_precision
-    def _go_on(self, state: Any, tally: Tally, episode: OpenEpisode) -> None:
+    def _go_on(self, inputs: LearnerInputs, position: Position) -> None:
         """Take up a position, and compile every program before the first decision."""
-        self._now = _Now(state, tally, self._look(state, tally), episode)
-        nothing = jax.tree.map(np.asarray, no_steps(self._sizes, float))
-        self._follow(state, nothing, 1)
+        self._turn, self._owned, self._inputs = Turn(), saving.Owned(), inputs
+        coming, before = self._look(position), position.episode
+        episode = coming._replace(
+            states=before.states,
+            actions=before.actions,
+            observed=before.observed,
+            action=before.action,
+        )
+        self._now = position._replace(episode=episode)
+        nothing = np.zeros((0, 1 + self._sizes.num_constraints))
+        trajectory = trajectory_of(self._sizes, Episode(), nothing)
+        follow(inputs, position.state, trajectory, np.int32(1))
 
-    def _look(self, state: Any, tally: Tally) -> ComingEpisode:
-        seed, number = np.uint32(self._declared.seed), np.int32(tally.learned + 1)
-        coming = jax.tree.map(np.asarray, look(self._setting, self._inputs, state, seed, number))
-        kept = "the agent is as it was" if tally.learned else ""
-        require_sound(self._declared.algorithm, number * coming.flaws[None], lambda place: kept)
-        return coming
+    def _look(self, position: Position) -> Episode:
+        """The coming episode, with what the learner believes in the user's units."""
+        declared, learned = position.declared, position.tally.learned
+        number = np.int32(learned + 1)
+        coming, flaws = jax.tree.map(np.asarray, look(self._inputs, position.state, number))
+        kept = "the agent is as it was" if learned else ""
+        require_sound(declared.algorithm, number * flaws[None], lambda place: kept)
+        horizon = declared.sizes.horizon
+        believed = np.clip(coming.optimistic, 0, horizon)  # dual learners do not truncate
+        return coming._replace(optimistic=declared.units.constraint_values(believed, horizon))
 
-    def _after(self, episode: Logged, played: bool) -> _Now:
+    def _after(self, episode: Episode, played: bool) -> Position:
         """Where the agent stands after an episode, which it played or only learns from."""
-        declared, now = self._declared, self._now
-        signals = episode.signals
-        inside = declared.units.inward(signals)
-        trajectory = trajectory_of(self._sizes, episode.states, episode.actions, inside)
-        state = self._follow(now.state, trajectory, now.tally.learned + 1)
-        missing = self._sizes.horizon - len(signals)
-        missed = declared.units.misses(signals.sum(axis=0)[1:], declared.thresholds, missing)
+        declared, now = self.declaration, self._now
+        units, sizes, signals = declared.units, declared.sizes, np.asarray(episode.observed)
+        trajectory = trajectory_of(sizes, episode, units.inward(signals))
+        number = np.int32(now.tally.learned + 1)
+        state = follow(self._inputs, now.state, trajectory, number)
+        missing = sizes.horizon - len(signals)
+        missed = units.misses(signals.sum(axis=0)[1:], declared.thresholds, missing)
         tally = dataclasses.replace(now.tally, fed=now.tally.fed + 1)
         if played:
             tally = now.tally.after(signals, missed, self.multipliers, missing)
-        return _Now(state, tally, self._look(state, tally), OpenEpisode())
-
-    def _follow(self, state: Any, trajectory: Any, episode: int) -> Any:
-        seed = np.uint32(self._declared.seed)
-        return follow(self._setting, self._inputs, state, trajectory, seed, np.int32(episode))
+        after = now._replace(state=state, tally=tally)
+        return after._replace(episode=self._look(after))
 
     def _require(self, call: str) -> None:
         self._now.episode.require(call, self._sizes.horizon)

@@ -1,11 +1,14 @@
-"""The episode that is being played: which call comes next, and what was observed so far."""
+"""Episodes of an agent: the coming or open one, with the calls it expects, and those of a log."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from cmdpax.errors import OrderError
+from cmdpax.errors import ModelError, OrderError
+from cmdpax.live.declaration import Declaration
+from cmdpax.model.empirical import check_indices, check_played, reached, read_log
+from cmdpax.model.log import Log
 
 
 class EpisodeRecord(NamedTuple):
@@ -24,26 +27,35 @@ class EpisodeRecord(NamedTuple):
     constraint_returns: np.ndarray
 
 
-class OpenEpisode(NamedTuple):
-    """What happened since `start`; no states: no episode is open.
+class Episode(NamedTuple):
+    """An episode: what happened, and what the learner decided and believed before it began.
 
-    Immutable: a step is there whole or not at all, wherever an interruption comes.
+    Without states it is not open yet. A log tells only what happened. Immutable: a step is there
+    whole or not at all, wherever an interruption comes.
     """
 
     states: tuple[int, ...] = ()
     actions: tuple[int, ...] = ()
-    observed: tuple[np.ndarray, ...] = ()  # in the user's units, [J] each
+    observed: Any = ()  # for each step its signals in the user's units, [J]
     action: int | None = None  # proposed, and not yet observed
+    drawn: Any = None  # actions for every state, [H, S], of which one is met at each step
+    policy: Any = None  # π_k, [H, S, A]
+    multipliers: Any = None  # λ_k, [I]
+    optimistic: Any = None  # V̂_u of π_k, [I]
+    visits: Any = None  # how often every action was tried, [H, S, A], where the learner shows it
 
     @property
     def steps(self) -> int:
         """Steps that happened."""
         return len(self.actions)
 
-    def after(self, action: int, signals: np.ndarray, following: int) -> "OpenEpisode":
+    def after(self, action: int, signals: np.ndarray, following: int) -> "Episode":
         """The episode one step later."""
-        return OpenEpisode(
-            (*self.states, following), (*self.actions, action), (*self.observed, signals)
+        return self._replace(
+            states=(*self.states, following),
+            actions=(*self.actions, action),
+            observed=(*self.observed, signals),
+            action=None,
         )
 
     def expects(self, horizon: int) -> str:
@@ -78,7 +90,7 @@ class OpenEpisode(NamedTuple):
         return f"after {self.steps} of {horizon} steps, state {self.states[-1]}{pending}"
 
     def to_entries(self, num_signals: int) -> dict[str, np.ndarray]:
-        """As arrays."""
+        """What happened, as arrays."""
         return {
             "open_states": np.array(self.states, dtype=np.int64),
             "open_actions": np.array(self.actions, dtype=np.int64),
@@ -87,11 +99,50 @@ class OpenEpisode(NamedTuple):
         }
 
     @classmethod
-    def from_entries(cls, arrays: Mapping[str, Any]) -> "OpenEpisode":
-        """The episode that `to_entries` took apart."""
+    def from_entries(cls, arrays: Mapping[str, Any]) -> "Episode":
+        """What happened in the episode that `to_entries` took apart."""
         whole = [arrays[f"open_{name}"] for name in ("states", "actions", "action")]
         if any(array.dtype.kind != "i" for array in whole):
             raise ValueError("states and actions are whole numbers")
         states, actions = (tuple(array.tolist()) for array in whole[:2])
         action = int(whole[2])
         return cls(states, actions, tuple(arrays["open_observed"]), None if action < 0 else action)
+
+
+def episodes_of(log: Log, declared: Declaration) -> list[Episode]:
+    """The episodes of a log that have steps, checked against the declaration."""
+    found = _checked(log, declared)
+    lengths = (found.actions >= 0).sum(axis=1)
+    signals = np.concatenate([found.rewards[:, None], found.constraint_rewards], axis=1)
+    names = ("the log's reward", *(f"the log's signal of {name}" for name in declared.names))
+    episodes = []
+    for index in np.flatnonzero(lengths):
+        length = lengths[index]
+        states = tuple(found.states[index, : length + 1].tolist())
+        observed = signals[index, :, :length].T
+        for signal in observed:
+            declared.units.require_inside(signal, names)
+        if not declared.initial[states[0]] > 0:
+            raise ModelError(
+                f"the log's episode {index} begins in state {states[0]}, which initial gives "
+                "probability 0; declare where episodes begin."
+            )
+        episodes.append(Episode(states, tuple(found.actions[index, :length].tolist()), observed))
+    return episodes
+
+
+def _checked(log: Log, declared: Declaration) -> Log:
+    """The log, whose sizes and indices must be those of the declaration."""
+    count, horizon, num_states, num_actions = declared.sizes
+    found = read_log(log)
+    shape = found.constraint_rewards.shape
+    if shape[1:] != (count, horizon):
+        raise ModelError(
+            f"the log's constraint_rewards has shape {shape}, expected (K, {count}, {horizon}) as "
+            "was declared; of several runs feed one, such as log.run(0)."
+        )
+    played = found.actions >= 0
+    check_indices("states", found.states, reached(played), num_states)
+    check_indices("actions", found.actions, found.actions != -1, num_actions)
+    check_played(played)
+    return found

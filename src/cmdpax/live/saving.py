@@ -19,19 +19,18 @@ import numpy as np
 
 from cmdpax import version
 from cmdpax.errors import CmdpaxError, FileError
-from cmdpax.live.accounts import RECENT, AgentAccount, Tally, make_account
+from cmdpax.live.accounts import COUNTED, RECENT, AgentAccount, Tally, make_account
 from cmdpax.live.declaration import Declaration
-from cmdpax.live.episode import OpenEpisode
+from cmdpax.live.episode import Episode
 from cmdpax.storage.archives import read_npz
 from cmdpax.storage.locking import Lock, lock_beside
 from cmdpax.storage.paths import DamagedError, require_file
 from cmdpax.storage.texts import parse_json
-from cmdpax.storage.trees import read_leaves, restore_tree, write_leaves
+from cmdpax.storage.trees import leaves_of, read_leaves, restore_tree, write_leaves
 from cmdpax.storage.writing import remove_left_behind, require_target, write_atomically
 
 FORMAT = 3
 _READ = (2, FORMAT)  # in the second, a declaration has hyperparameters
-_COUNTED = ("episodes", "steps", "cut_short", "fed")
 _OF_DAMAGE = (
     KeyError,
     TypeError,
@@ -44,14 +43,22 @@ _OF_DAMAGE = (
 _TALLIED = ("mean", "squares", "missed", "recent")
 
 
-class Saved(NamedTuple):
-    """What a file holds."""
+class Position(NamedTuple):
+    """Where an agent stands, which is what a file holds.
+
+    It is replaced as a whole, so that no interruption leaves half of it.
+    """
 
     declared: Declaration
+    state: Any  # the learner's; from a file, its leaves
     tally: Tally
-    episode: OpenEpisode
-    leaves: list[np.ndarray]  # of the learner's state
-    account: AgentAccount
+    episode: Episode  # open or coming; from a file, without policy and draws
+
+    @property
+    def account(self) -> AgentAccount:
+        """What was observed, and what the learner believes."""
+        coming = self.episode
+        return make_account(self.declared, self.tally, coming.optimistic, coming.multipliers)
 
 
 class Owned:
@@ -80,17 +87,18 @@ def _release(locks: dict[Path, Lock]) -> None:
         lock.release_from_collector()
 
 
-def save(path: Path, saved: Saved) -> None:
+def save(path: Path, position: Position) -> None:
     """Write a file, whole or not at all; for its owner."""
-    declared, tally, episode, leaves, account = saved
+    declared, state, tally, episode = position
+    leaves = leaves_of(state)
     head, arrays = declared.to_entries()
     content = {
         "format": FORMAT,
         "cmdpax": version.__version__,
         "declaration": head,
-        "tally": {name: int(getattr(tally, name)) for name in _COUNTED},
+        "tally": {name: int(getattr(tally, name)) for name in COUNTED},
         "leaves": len(leaves),
-        "account": account.to_dict(),
+        "account": position.account.to_dict(),
     }
     entries: dict[str, Any] = {f"declared_{name}": array for name, array in arrays.items()}
     entries |= {f"tally_{name}": getattr(tally, name) for name in _TALLIED}
@@ -100,7 +108,7 @@ def save(path: Path, saved: Saved) -> None:
     write_atomically(path, lambda file: np.savez(file, agent=text, **entries))
 
 
-def read(path: Path) -> Saved:
+def read(path: Path) -> Position:
     """What a file holds.
 
     Raises:
@@ -115,38 +123,31 @@ def read(path: Path) -> Saved:
         }
         declared = Declaration.from_entries(head["declaration"], arrays)
         tally = Tally(*(entries[f"tally_{name}"] for name in _TALLIED), **head["tally"])
-        episode = OpenEpisode.from_entries(entries)
+        optimistic, multipliers = _believed(tally, head["account"])
+        episode = Episode.from_entries(entries)._replace(
+            optimistic=optimistic, multipliers=multipliers
+        )
         if not _is_consistent(declared, tally, episode):
             raise ValueError("its parts do not fit together")
-        return Saved(
-            declared,
-            tally,
-            episode,
-            read_leaves("leaf_", head["leaves"], entries),
-            _account(declared, tally, head["account"]),
-        )
+        return Position(declared, read_leaves("leaf_", head["leaves"], entries), tally, episode)
     except _OF_DAMAGE:
         raise _damaged(path) from None
 
 
-def _account(declared: Declaration, tally: Tally, text: dict[str, Any]) -> AgentAccount:
-    """The account, made anew: what the learner believes is all that it takes from the text."""
-    constraints = text["constraints"]
-    believed = [
-        np.array([float(one[name]) for one in constraints]) for name in ("optimistic", "multiplier")
-    ]
-    counted = all(text[name] == getattr(tally, name) for name in _COUNTED)
-    if not counted or len(constraints) != declared.sizes.num_constraints:
-        raise ValueError("an account of other constraints or episodes")
-    facts = (declared.units, declared.names, declared.thresholds, declared.sizes.horizon)
-    return make_account(tally, *facts, *believed)
+def _believed(tally: Tally, account: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    """V̂_u and λ: what the learner believes is all that is taken from the text of an account."""
+    if not all(account[name] == getattr(tally, name) for name in COUNTED):
+        raise ValueError("an account of other episodes")
+    constraints = account["constraints"]
+    optimistic = np.array([float(one["optimistic"]) for one in constraints])
+    return optimistic, np.array([float(one["multiplier"]) for one in constraints])
 
 
-def _is_consistent(declared: Declaration, tally: Tally, episode: OpenEpisode) -> bool:
+def _is_consistent(declared: Declaration, tally: Tally, episode: Episode) -> bool:
     """Whether the parts of a file are of one agent."""
     count, horizon, num_states, num_actions = declared.sizes
     observed = np.reshape(episode.observed, (-1, 1 + count))
-    counts = [getattr(tally, name) for name in _COUNTED]
+    counts = [getattr(tally, name) for name in COUNTED]
     expected = [
         (tally.recent, "f", (min(tally.episodes, RECENT), 2 + 2 * count)),
         (observed, "f", (episode.steps, 1 + count)),
@@ -165,6 +166,7 @@ def _is_consistent(declared: Declaration, tally: Tally, episode: OpenEpisode) ->
         and all(0 <= action < num_actions for action in (*episode.actions, *given))
         and len(episode.states) == (episode.steps + 1 if episode.states else 0)
         and episode.steps <= horizon
+        and len(episode.multipliers) == count
     )
 
 

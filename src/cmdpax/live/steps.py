@@ -6,124 +6,131 @@ takes them, so that an agent that is shown such a run's states chooses the run's
 settings of random numbers are the user's: `jax_threefry_partitionable=False` makes others.)
 """
 
-import functools
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+import dataclasses
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Integer, Key
+from jaxtyping import Array, Bool, Key
 
+from cmdpax.jax_context import cast
+from cmdpax.learners.algorithm import Algorithm
 from cmdpax.learners.base import Learner, learner_key
 from cmdpax.learners.contract import flaws_of, make_checked
 from cmdpax.learners.statistics import Knowledge, Trajectory
-from cmdpax.live.inputs import LearnerInputs, Setting
+from cmdpax.live.declaration import FOREVER, Declaration
+from cmdpax.live.episode import Episode
 from cmdpax.model.cmdp import Sizes
-from cmdpax.model.transitions import sample_index
+from cmdpax.model.transitions import Support, sample_index
+
+_COMPILED_IN = {"static": True}
 
 
-class ComingEpisode(NamedTuple):
-    """The coming episode: what it will play, and what the learner believes of it."""
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class LearnerInputs:
+    """What makes a learner: what is compiled in, and arrays in the learner's own units."""
 
-    actions: Integer[Array, "H S"]  # drawn for every state, of which one is met at each step
-    multipliers: Float[Array, " I"]  # λ_k
-    constraint_values: Float[Array, " I"]  # V̂_u of π_k
-    policy: Float[Array, "H S A"]
-    flaws: Bool[Array, " 3"]  # of `cmdpax.learners.contract`
-    visits: Integer[Array, "H S A"] | None  # how often every action was tried, where that is shown
+    algorithm: Algorithm = dataclasses.field(metadata=_COMPILED_IN)
+    choices: tuple[tuple[str, Any], ...] = dataclasses.field(metadata=_COMPILED_IN)  # parameters
+    sizes: Sizes = dataclasses.field(metadata=_COMPILED_IN)
+    stationary: bool = dataclasses.field(metadata=_COMPILED_IN)
+    seed: Any
+    initial: Any
+    thresholds: Any
+    signals: Any  # [H, J, S, A] or None
+    support: Any  # a `Support` or None
+    bonuses: Any
+    parameters: Any  # numbers and schedules, by name
+
+    @property
+    def key(self) -> Key[Array, ""]:
+        """The key of everything random in an agent."""
+        return jax.random.key(self.seed, impl="threefry2x32")
+
+    @property
+    def learner(self) -> Learner:
+        """The learner, told what it may know and no more."""
+        knowledge = Knowledge(
+            self.sizes,
+            self.initial,
+            self.thresholds,
+            self.signals,
+            self.support,
+            self.bonuses,
+            self.stationary,
+        )
+        parameters = self.algorithm.assemble(self.parameters, self.choices)
+        return make_checked(self.algorithm.factory, knowledge, parameters)
 
 
-@functools.partial(jax.jit, static_argnames="setting")
-def begin(setting: Setting, inputs: LearnerInputs, seed: Any) -> Any:
+def make_inputs(declared: Declaration, algorithm: Algorithm) -> LearnerInputs:
+    """Convert the declaration to the learner's units, in the working precision."""
+    sizes, units = declared.sizes, declared.units
+    chosen = algorithm.restore(declared.parameters, FOREVER)
+    signals, lists = None, declared.successors
+    if declared.rewards is not None:
+        shape = (sizes.horizon, sizes.num_states, sizes.num_actions)
+        constraints = () if declared.constraint_rewards is None else declared.constraint_rewards
+        known = [declared.rewards, *constraints]
+        stacked = np.stack([np.broadcast_to(signal, shape) for signal in known], axis=-1)
+        signals = jnp.asarray(np.moveaxis(units.inward(stacked), -1, 1))
+    return LearnerInputs(
+        algorithm.program,
+        algorithm.choices(chosen),
+        sizes,
+        declared.stationary,
+        np.uint32(declared.seed),
+        jnp.asarray(declared.initial),
+        jnp.asarray(units.thresholds_inward(declared.thresholds, sizes.horizon)),
+        signals,
+        None if lists is None else Support(jnp.maximum(lists, 0), jnp.asarray(lists >= 0)),
+        cast(declared.optimism.numbers(sizes), float),
+        cast(algorithm.numbers(chosen), float),
+    )
+
+
+@jax.jit
+def begin(inputs: LearnerInputs) -> Any:
     """The learner's state before the first episode."""
-    return _learner(setting, inputs).init(learner_key(run_key(seed), 0))
+    return inputs.learner.init(learner_key(inputs.key, 0))
 
 
-def shapes(setting: Setting, inputs: LearnerInputs) -> Any:
-    """The shapes of a learner's state; nothing is computed."""
-    return jax.eval_shape(begin, setting, inputs, np.uint32(0))
-
-
-@functools.partial(jax.jit, static_argnames="setting")
-def follow(
-    setting: Setting,
-    inputs: LearnerInputs,
-    state: Any,
-    trajectory: Trajectory,
-    seed: Any,
-    episode: Any,
-) -> Any:
+@jax.jit
+def follow(inputs: LearnerInputs, state: Any, trajectory: Trajectory, episode: Any) -> Any:
     """The learner's state after episode k."""
-    key = learner_key(run_key(seed), episode)
-    return _learner(setting, inputs).update(state, trajectory, key)
+    return inputs.learner.update(state, trajectory, learner_key(inputs.key, episode))
 
 
-@functools.partial(jax.jit, static_argnames="setting")
-def look(
-    setting: Setting, inputs: LearnerInputs, state: Any, seed: Any, episode: Any
-) -> ComingEpisode:
-    """What episode k will play, and what the learner believes of it."""
-    sizes, dtype = setting.sizes, inputs.initial.dtype
-    log_policy, info = _learner(setting, inputs).show(state)
+@jax.jit
+def look(inputs: LearnerInputs, state: Any, episode: Any) -> tuple[Episode, Bool[Array, " 3"]]:
+    """Episode k before it begins, V̂_u in the learner's units, and the flaws of its policy."""
+    log_policy, info = inputs.learner.show(state)
     policy = jnp.exp(log_policy)
-    key = jax.random.fold_in(run_key(seed), episode)
-    uniforms = jax.random.uniform(key, (1 + 2 * sizes.horizon,), dtype)[1::2]
+    key, size = jax.random.fold_in(inputs.key, episode), 1 + 2 * inputs.sizes.horizon
+    uniforms = jax.random.uniform(key, (size,), inputs.initial.dtype)[1::2]
     draw = jax.vmap(jax.vmap(sample_index, in_axes=(None, 0)))
-    return ComingEpisode(
-        draw(uniforms, policy),
-        info.multipliers,
-        info.constraint_values,
-        policy,
-        flaws_of(policy.sum(axis=-1), info.multipliers),
-        None if info.statistics is None else info.statistics.visits,
+    coming = Episode(
+        drawn=draw(uniforms, policy),
+        policy=policy,
+        multipliers=info.multipliers,
+        optimistic=info.constraint_values,
+        visits=None if info.statistics is None else info.statistics.visits,
     )
+    return coming, flaws_of(policy.sum(axis=-1), info.multipliers)
 
 
-def run_key(seed: Any) -> Key[Array, ""]:
-    """The key of everything random in an agent."""
-    return jax.random.key(seed, impl="threefry2x32")
-
-
-def no_steps(sizes: Sizes, dtype: Any) -> Trajectory:
-    """An episode of which no step happened."""
-    num_constraints, horizon, _, num_actions = sizes
-    return Trajectory(
-        states=jnp.zeros(horizon + 1, jnp.int32),
-        actions=jnp.full(horizon, num_actions, jnp.int32),
-        rewards=jnp.zeros(horizon, dtype),
-        constraint_rewards=jnp.zeros((num_constraints, horizon), dtype),
-    )
-
-
-def trajectory_of(
-    sizes: Sizes, states: Sequence[int], actions: Sequence[int], signals: np.ndarray
-) -> Trajectory:
-    """Steps that happened, in the learner's units, as the learner takes an episode.
+def trajectory_of(sizes: Sizes, episode: Episode, signals: np.ndarray) -> Trajectory:
+    """What happened in an episode, as the learner takes it; signals are in its units.
 
     A step that did not happen has action A, for which nothing is counted.
     """
     num_constraints, horizon, _, num_actions = sizes
-    length = len(actions)
-    every_state = np.zeros(horizon + 1, np.int32)
-    every_state[: length + 1] = states
-    every_action = np.full(horizon, num_actions, np.int32)
-    every_action[:length] = actions
+    states = np.zeros(horizon + 1, np.int32)
+    states[: len(episode.states)] = episode.states
+    actions = np.full(horizon, num_actions, np.int32)
+    actions[: episode.steps] = episode.actions
     observed = np.zeros((horizon, 1 + num_constraints))
-    observed[:length] = signals
-    return Trajectory(every_state, every_action, observed[:, 0], observed[:, 1:].T)
-
-
-def _learner(setting: Setting, inputs: LearnerInputs) -> Learner:
-    """The learner, inputs what it may know and no more."""
-    knowledge = Knowledge(
-        setting.sizes,
-        inputs.initial,
-        inputs.thresholds,
-        inputs.signals,
-        inputs.support,
-        inputs.bonuses,
-        setting.stationary,
-    )
-    parameters = setting.algorithm.assemble(inputs.parameters, setting.choices)
-    return make_checked(setting.algorithm.factory, knowledge, parameters)
+    observed[: episode.steps] = signals
+    return Trajectory(states, actions, observed[:, 0], observed[:, 1:].T)

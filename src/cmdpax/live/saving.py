@@ -31,15 +31,7 @@ from cmdpax.storage.writing import remove_left_behind, require_target, write_ato
 
 FORMAT = 3
 _READ = (2, FORMAT)  # in the second, a declaration has hyperparameters
-_OF_DAMAGE = (
-    KeyError,
-    TypeError,
-    ValueError,
-    IndexError,
-    AttributeError,
-    OverflowError,
-    CmdpaxError,
-)
+_OF_DAMAGE = (LookupError, TypeError, ValueError, AttributeError, OverflowError, CmdpaxError)
 _TALLIED = ("mean", "squares", "missed", "recent")
 
 

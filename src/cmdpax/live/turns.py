@@ -3,18 +3,16 @@
 import functools
 import threading
 from collections.abc import Callable
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
-Owner = TypeVar("Owner")
-Parameters = ParamSpec("Parameters")
-Result = TypeVar("Result")
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 class Turn:
-    """A lock that one thread has at a time; a copy is a lock of its own."""
+    """A lock that one thread holds at a time; a copy is a lock of its own."""
 
     def __init__(self) -> None:
-        """Nobody has it."""
+        """Nobody holds it yet."""
         self._lock = threading.RLock()
 
     def __enter__(self) -> None:
@@ -26,18 +24,16 @@ class Turn:
         self._lock.release()
 
     def __reduce__(self) -> tuple[type["Turn"], tuple[()]]:
-        """Copies are made of objects that have one."""
+        """A lock cannot be copied, but the objects that have one are."""
         return Turn, ()
 
 
-def in_turn(
-    method: Callable[Concatenate[Owner, Parameters], Result],
-) -> Callable[Concatenate[Owner, Parameters], Result]:
-    """A method that waits until no other thread is in one of its object's such methods."""
+def in_turn(method: Method) -> Method:
+    """A method that waits while another thread is in such a method of the same object."""
 
     @functools.wraps(method)
-    def wrapped(owner: Owner, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
-        with owner._turn:  # type: ignore[attr-defined]
+    def wrapped(owner: Any, *args: Any, **kwargs: Any) -> Any:
+        with owner._turn:
             return method(owner, *args, **kwargs)
 
-    return wrapped
+    return wrapped  # type: ignore[return-value]

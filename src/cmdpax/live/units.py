@@ -26,12 +26,6 @@ class Units(NamedTuple):
     high: np.ndarray
     at_most: np.ndarray  # whether less is better; never for the reward
 
-    def frozen(self) -> "Units":
-        """The same; its arrays cannot be changed any more."""
-        for array in self:
-            array.setflags(write=False)
-        return self
-
     @property
     def scale(self) -> np.ndarray:
         """The user's units per unit inside."""
@@ -118,7 +112,10 @@ def declare_units(
     for sense in chosen:
         check_choice("a sense", sense, tuple(SENSES))
     low, high = np.array(ranges, dtype=float).T.copy()
-    return Units(low, high, np.array([False] + [sense == "at most" for sense in chosen])).frozen()
+    units = Units(low, high, np.array([False] + [sense == "at most" for sense in chosen]))
+    for array in units:
+        array.setflags(write=False)
+    return units
 
 
 def _constraint_ranges(given: Any, num_constraints: int) -> list[tuple[float, float]]:

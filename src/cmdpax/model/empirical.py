@@ -18,7 +18,7 @@ from cmdpax.model.cmdp import CMDP, as_floats, from_costs
 from cmdpax.model.log import Log
 from cmdpax.model.toolbox import as_bounds, as_initial, as_lists, as_whole_number
 from cmdpax.model.transitions import Successors
-from cmdpax.model.validation import validate
+from cmdpax.model.validation import first_index, validate
 from cmdpax.storage.limits import require_room
 
 _UNVISITED = ("absorbing", "uniform")
@@ -173,7 +173,7 @@ def check_played(played: np.ndarray) -> None:
         raise ModelError("the log has no step: every action is -1.")
     resumed = played[..., 1:] & ~played[..., :-1]
     if resumed.any():
-        *episode, step = _first(resumed)
+        *episode, step = first_index(resumed)
         raise ModelError(
             f"the log's actions{[*episode, step]} is -1, but the episode goes on after it; -1 "
             "stands for all steps from the first one on that did not happen."
@@ -192,7 +192,7 @@ def check_indices(name: str, indices: np.ndarray, read: np.ndarray, size: int | 
     size = as_whole_number(f"num_{name}", size)
     wrong = read & ((indices < 0) | (indices >= size))
     if wrong.any():
-        index = _first(wrong)
+        index = first_index(wrong)
         others = ", or -1 where there was no step" if name == "actions" else ""
         raise ModelError(
             f"the log's {name}{index} is {indices[tuple(index)]}, but {name} are "
@@ -217,11 +217,6 @@ def _bounds(thresholds: Any, limits: Any, num_constraints: int) -> np.ndarray:
     return as_bounds("thresholds", [] if thresholds is None else thresholds, num_constraints)
 
 
-def _first(mask: np.ndarray) -> list[int]:
-    """Index of the first true entry."""
-    return [int(i) for i in np.argwhere(mask)[0]]
-
-
 # ------------------------------------------------------------------------------------------- counts
 
 
@@ -232,7 +227,7 @@ def require_observed(log: Log, played: np.ndarray) -> None:
         read = played if name == "rewards" else played[..., None, :]
         wrong = read & ~np.isfinite(array)
         if wrong.any():
-            index = _first(wrong)
+            index = first_index(wrong)
             raise ModelError(
                 f"the log's {name}{index} is {array[tuple(index)]}; every observation must be a "
                 "finite number."

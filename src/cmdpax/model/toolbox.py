@@ -15,7 +15,7 @@ from cmdpax.checks import whole_number
 from cmdpax.errors import ModelError, ParameterError, shown
 from cmdpax.model.cmdp import CMDP, as_floats, from_costs
 from cmdpax.model.transitions import Successors
-from cmdpax.model.validation import ROW_SUM_TOLERANCE, validate
+from cmdpax.model.validation import ROW_SUM_TOLERANCE, check_finite, validate
 
 Entries: TypeAlias = tuple[np.ndarray, np.ndarray]
 """The entries of a matrix `[S, S]` that are not 0: places s·S + t, ascending, and values."""
@@ -119,12 +119,7 @@ def as_bounds(name: str, value: Any, num_signals: int) -> np.ndarray:
             f"{name} has shape {bounds.shape}, expected (I,) = {(num_signals,)}: one number for "
             "each signal."
         )
-    wrong = ~np.isfinite(bounds)
-    if wrong.any():
-        index = int(np.argmax(wrong))
-        raise ModelError(
-            f"{name}[{index}] is {bounds[index]}; every entry must be a finite number."
-        )
+    check_finite(name, bounds)
     return bounds
 
 

@@ -60,7 +60,7 @@ def validate(cmdp: CMDP) -> CMDP:
     _check_shape("initial", cmdp.initial, "(S,)", (num_states,))
     _check_room(cmdp)
     for name in ("rewards", "constraint_rewards", "thresholds", "initial"):
-        _check_finite(name, getattr(cmdp, name))
+        check_finite(name, getattr(cmdp, name))
     for name in ("rewards", "constraint_rewards"):
         _check_magnitudes(name, getattr(cmdp, name), cmdp.horizon)
     _check_magnitudes("thresholds", cmdp.thresholds, 1)
@@ -77,7 +77,7 @@ def validate_policy(cmdp: CMDP, policy: Any) -> np.ndarray:
     policy = as_floats("policy", policy)
     _, horizon, *pairs = cmdp.sizes
     _check_shape("policy", policy, "(H, S, A)", (horizon, *pairs), steps_axis=0)
-    _check_finite("policy", policy)
+    check_finite("policy", policy)
     _check_distributions("policy", policy)
     return np.broadcast_to(policy, (horizon, *pairs))
 
@@ -100,7 +100,7 @@ def _check_transitions(transitions: Any, horizon: int) -> tuple[int, int]:
     _check_rows("probabilities", probabilities, horizon, num_slots)
     outside = (lists < 0) | (lists >= num_states)
     if outside.any():
-        index = _first(outside)
+        index = first_index(outside)
         raise ModelError(
             f"successors{index} is {lists[tuple(index)]}, but states are "
             f"0 … {num_states - 1}; give unused slots probability 0 and any valid state."
@@ -116,7 +116,7 @@ def _check_rows(name: str, rows: np.ndarray, horizon: int, width: int) -> None:
         )
     expected = (horizon, *rows.shape[1:3], width)
     _check_shape(name, rows, "(H, S, A, ·)", expected, steps_axis=0)
-    _check_finite(name, rows)
+    check_finite(name, rows)
     _check_distributions(name, rows)
 
 
@@ -136,7 +136,7 @@ def _check_magnitudes(name: str, array: np.ndarray, horizon: int) -> None:
     sizes = np.abs(array)
     too_large = sizes > LARGEST_VALUE / horizon
     if too_large.any():
-        index = _first(too_large)
+        index = first_index(too_large)
         over = f", which over {horizon} steps" if horizon > 1 else ", which"
         raise ModelError(
             f"{name}{index} is {array[tuple(index)]:.3g}{over} exceeds {LARGEST_VALUE:.0e}; "
@@ -181,10 +181,11 @@ def _check_shape(
         raise ModelError(f"{name} has shape {array.shape}, expected {axes} = {choices}.")
 
 
-def _check_finite(name: str, array: np.ndarray) -> None:
+def check_finite(name: str, array: np.ndarray) -> None:
+    """Refuse an array with an entry that is infinite or no number."""
     wrong = ~np.isfinite(array)
     if wrong.any():
-        index = _first(wrong)
+        index = first_index(wrong)
         raise ModelError(
             f"{name}{index} is {array[tuple(index)]}; every entry must be a finite number."
         )
@@ -193,21 +194,19 @@ def _check_finite(name: str, array: np.ndarray) -> None:
 def _check_distributions(name: str, array: np.ndarray) -> None:
     negative = array < 0
     if negative.any():
-        index = _first(negative)
+        index = first_index(negative)
         raise ModelError(
             f"{name}{index} is {array[tuple(index)]}; probabilities cannot be negative."
         )
     sums = array.sum(axis=-1)
     off = np.abs(sums - 1) > ROW_SUM_TOLERANCE
     if off.any():
-        index = _first(off)
-        place, row = (f"{name}{index}", "row") if index else (name, "it")
-        raise ModelError(
-            f"{place} sums to {float(sums[tuple(index)]):.12g}, not to 1; divide "
-            f"{'it' if row == 'it' else 'the row'} by its sum."
-        )
+        index = first_index(off)
+        place, row = (f"{name}{index}", "the row") if index else (name, "it")
+        total = float(sums[tuple(index)])
+        raise ModelError(f"{place} sums to {total:.12g}, not to 1; divide {row} by its sum.")
 
 
-def _first(mask: np.ndarray | np.bool) -> list[int]:
+def first_index(mask: np.ndarray | np.bool) -> list[int]:
     """Index of the first true entry."""
     return [int(i) for i in np.unravel_index(int(np.argmax(mask)), mask.shape)]

@@ -26,10 +26,10 @@ class Hyperparameters(NamedTuple):
 
 def choose_hyperparameters(num_episodes: int, **given: Any) -> Hyperparameters:
     """The hyperparameters that were given and the defaults of the others, checked."""
-    chosen = choose(Hyperparameters, parameters_of(Hyperparameters), given, num_episodes)
+    parameters = parameters_of(Hyperparameters)
+    chosen: Hyperparameters = choose(Hyperparameters, parameters, given, num_episodes)
     require_damped(chosen, num_episodes)
-    result: Hyperparameters = chosen
-    return result
+    return chosen
 
 
 class Rates(NamedTuple):

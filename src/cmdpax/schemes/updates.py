@@ -1,6 +1,6 @@
 """The updates of the schemes, Eqs. (3)-(4) and (6)-(7), and nothing else.
 
-They know nothing of where the values come from: exact values make the scheme of a known model,
+They do not know where the values come from: exact values make the scheme of a known model,
 optimistic ones the learner of an unknown one. τ = 0 is the vanilla scheme.
 
 * ascent in the policy:   π_{k+1,h}(a | s) ∝ π_{k,h}(a | s) exp(η Q_{k,h}(s, a));
@@ -9,28 +9,11 @@ optimistic ones the learner of an unknown one. τ = 0 is the vanilla scheme.
 Both lines of iteration k use π_k and λ_k. Policies are kept as log π: probabilities underflow.
 """
 
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
-
-
-@runtime_checkable
-class Stepping(Protocol):
-    """The numbers of one iteration."""
-
-    @property
-    def step_size(self) -> Float[Array, ""]:
-        """η_k."""
-
-    @property
-    def regularization(self) -> Float[Array, ""]:
-        """τ_k."""
-
-    @property
-    def max_multiplier(self) -> Float[Array, ""]:
-        """λ_max."""
 
 
 class PrimalDualStep(NamedTuple):
@@ -46,9 +29,12 @@ def primal_dual_step(
     multipliers: Float[Array, " I"],
     every_q: Float[Array, "H L S A"],
     slacks: Float[Array, " I"],
-    rates: Stepping,
+    rates: Any,
 ) -> PrimalDualStep:
-    """(π_{k+1}, λ_{k+1}) of Eqs. (6)-(7), from Q_r, Q_u and Q_ψ of π_k and the slacks V_u - c."""
+    """(π_{k+1}, λ_{k+1}) of Eqs. (6)-(7), from Q_r, Q_u and Q_ψ of π_k and the slacks V_u - c.
+
+    The rates are `Rates`, or anything else that has step_size, regularization and max_multiplier.
+    """
     q_lagrangian = lagrangian(every_q, multipliers, rates.regularization)
     return PrimalDualStep(
         mirror_ascent(log_policy, q_lagrangian, rates.step_size),

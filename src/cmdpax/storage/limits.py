@@ -43,7 +43,11 @@ def _said(otherwise: int) -> int:
 
 
 def require_room(
-    what: str, num_bytes: int, fix: str = "", error: type[CmdpaxError] = ParameterError
+    what: str,
+    num_bytes: int,
+    fix: str = "",
+    error: type[CmdpaxError] = ParameterError,
+    limit: int | None = None,
 ) -> None:
     """Refuse what would take more memory than the limit.
 
@@ -52,22 +56,20 @@ def require_room(
         num_bytes: what it would take.
         fix: what else the user could do, after "or".
         error: the class of the error.
+        limit: in bytes; None takes what a user may ask for.
     """
-    _require(what, num_bytes, max_bytes(), fix, error)
-
-
-def require_file_room(path: Path, num_bytes: int) -> None:
-    """Refuse a file whose content would take more memory than the limit for files."""
-    _require(str(path), num_bytes, max_file_bytes(), "", FileError)
-
-
-def _require(what: str, num_bytes: int, limit: int, fix: str, error: type[CmdpaxError]) -> None:
+    limit = max_bytes() if limit is None else limit
     if num_bytes > limit:
         other = f", or {fix}" if fix else ""
         raise error(
             f"{what} would take {size_text(num_bytes)} of memory, the limit is {size_text(limit)}; "
             f"set {VARIABLE}={_rounded_up(num_bytes)} to allow it{other}."
         )
+
+
+def require_file_room(path: Path, num_bytes: int) -> None:
+    """Refuse a file whose content would take more memory than the limit for files."""
+    require_room(str(path), num_bytes, error=FileError, limit=max_file_bytes())
 
 
 def _physical_bytes() -> int:

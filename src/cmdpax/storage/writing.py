@@ -23,11 +23,7 @@ _ANY_ASIDE = re.compile(re.escape(_ASIDE) + "[0-9a-f]{12}-[0-9a-f]{8}")
 
 def write_npz(path: Path, arrays: Mapping[str, Any]) -> None:
     """Write named arrays to an `.npz` file, whole or not at all, and without pickling."""
-
-    def write(file: BinaryIO) -> None:
-        np.savez_compressed(file, allow_pickle=False, **arrays)
-
-    write_atomically(path, write)
+    write_atomically(path, lambda file: np.savez_compressed(file, allow_pickle=False, **arrays))
 
 
 def write_text(path: Path, text: str, *, follow_links: bool = True) -> None:
@@ -37,15 +33,11 @@ def write_text(path: Path, text: str, *, follow_links: bool = True) -> None:
 
 def write_bytes(path: Path, content: bytes, *, follow_links: bool = True) -> None:
     """Write a file, whole or not at all."""
-
-    def write(file: BinaryIO) -> None:
-        file.write(content)
-
-    write_atomically(path, write, follow_links=follow_links)
+    write_atomically(path, lambda file: file.write(content), follow_links=follow_links)
 
 
 def write_atomically(
-    path: Path, write: Callable[[BinaryIO], None], *, follow_links: bool = True
+    path: Path, write: Callable[[BinaryIO], Any], *, follow_links: bool = True
 ) -> None:
     """Write a file aside, in the same folder, and rename it when it is complete.
 

@@ -1,4 +1,4 @@
-"""Observations that are not states yet: ready-made encoders for `interact`."""
+"""Ready-made encoders for `interact`, which turn observations into states."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ Encoder = Callable[[Any], int]
 
 
 def _flat(values: Any) -> np.ndarray:
-    """All entries in a row; lists of various lengths have none that could be used."""
+    """All entries in one row; ragged lists have none that can be used."""
     try:
         return np.ravel(values)
     except ValueError:

@@ -82,7 +82,7 @@ class CMDPEnv(Env[Observation, Any]):
         """Start an episode.
 
         Args:
-            seed: of the random numbers from here on; None goes on with those there are.
+            seed: the seed of the random numbers from here on; None goes on with the present ones.
             options: `{"state": s}` starts in the state s; None draws it from `initial`.
         """
         state = self._given_state(options or {})
@@ -132,7 +132,7 @@ class CMDPEnv(Env[Observation, Any]):
         return info
 
     def _current_step(self) -> int:
-        """The step that is next, 0 … H - 1, or an error where there is none."""
+        """The step that comes next, 0 … H - 1; an error where there is none."""
         if self._step is None:
             raise ParameterError("step was called before reset; call env.reset() first.")
         if self._step == self.cmdp.horizon:
@@ -190,7 +190,7 @@ def _cumulative(probabilities: np.ndarray) -> np.ndarray:
 
 
 def _check_unit_interval(cmdp: CMDP) -> None:
-    """Refuse rewards that are no probabilities."""
+    """Refuse rewards that are not probabilities."""
     for name in ("rewards", "constraint_rewards"):
         values = getattr(cmdp, name)
         outside = values[(values < 0) | (values > 1)]

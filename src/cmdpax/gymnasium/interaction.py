@@ -30,11 +30,11 @@ class Interaction(NamedTuple):
 
     Attributes:
         rewards: sums over every episode, `[K]`.
-        constraint_returns: likewise of the constraints' signals, `[K, I]`.
+        constraint_returns: the same for the constraints' signals, `[K, I]`.
         multipliers: λ_k, `[K, I]`.
         steps: steps of the environment, `[K]`.
         terminated: whether the environment ended the episode, `[K]`.
-        account: the agent's, at the end.
+        account: the agent's account at the end.
         log: the episodes themselves, if asked for; steps that did not happen have action -1.
     """
 
@@ -69,7 +69,7 @@ def interact(
 
     An episode ends at the agent's horizon. One that the environment truncates earlier is cut short.
     One that terminates stays where it ended for the remaining steps, without reward and cost, as a
-    finite-horizon model has it: so the learner knows that nothing is to be had there.
+    finite-horizon model has it: so the learner knows that nothing is to be gained there.
 
     Args:
         env: a Gymnasium environment, or anything with its `reset` and `step` (five values, or
@@ -89,13 +89,13 @@ def interact(
         end_state: the state where terminated episodes stay, in place of the last observation's.
             None is the last state of an agent that has one more than the environment (or than the
             encoder says). Needed where episodes can go on from an observation that ends others.
-        seed: of the environment's first reset.
+        seed: the seed of the environment's first reset.
         callbacks: called with (agent, `EpisodeRecord`) after every episode; one that returns True
             ends the interaction.
-        progress: show a bar with the account, or call a function with the episodes done and in all.
+        progress: show a bar with the account, or call a function with (done, total).
         checkpoint: a file to save the agent to, now and then, at the end and when interrupted. One
             that is there is not loaded; an agent that has learned more is not overwritten.
-        checkpoint_seconds: how often, at the most; 0 is after every episode.
+        checkpoint_seconds: the least time between two saves; 0 saves after every episode.
         log: also return the episodes.
 
     Examples:

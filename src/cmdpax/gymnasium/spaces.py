@@ -13,7 +13,7 @@ from cmdpax.live import Agent
 
 
 def check_spaces(env: Any, agent: Agent, encoder: Any, decoder: Any) -> None:
-    """Refuse what cannot be played, before anything is.
+    """Refuse what cannot be played, before anything is played.
 
     An object without spaces is taken at its word: the agent checks every state and action.
     """

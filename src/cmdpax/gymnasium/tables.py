@@ -1,5 +1,8 @@
 """The tables of Gymnasium's toy-text environments as CMDPs, to be solved exactly.
 
+`P[s][a]` is a list of `(probability, next state, reward, terminated)`, one for each outcome of the
+action a in the state s.
+
 A CMDP does not terminate, so an episode that has ended *rests*: it stays where it ended, and
 neither earns nor pays any more.
 """
@@ -12,15 +15,25 @@ from typing import Any
 import numpy as np
 
 from cmdpax.checks import require_count
-from cmdpax.errors import ParameterError, shown
-from cmdpax.gymnasium.outcomes import expected, read_outcomes
+from cmdpax.errors import ModelError, ParameterError, shown
 from cmdpax.model.cmdp import CMDP, ArrayLike, from_costs
 from cmdpax.model.toolbox import as_initial, as_lists
 from cmdpax.model.transitions import Successors
-from cmdpax.model.validation import validate
+from cmdpax.model.validation import ROW_SUM_TOLERANCE, validate
 
 Cost = ArrayLike | Callable[[int, int, int], float]
 """An array `[S]` or `[S, A]`, or a function `cost(state, action, next_state)`."""
+
+_OUTCOME = np.dtype(
+    [
+        ("state", np.int64),
+        ("action", np.int64),
+        ("probability", np.float64),
+        ("successor", np.int64),
+        ("reward", np.float64),
+        ("terminated", np.bool),
+    ]
+)
 
 
 def from_env(
@@ -44,7 +57,7 @@ def from_env(
     Args:
         env: the environment, wrapped or not, with S states and A actions.
         horizon: H, the steps of an episode; a limit on time that wraps the environment is not read.
-        costs: of one constraint: an array `[S]` (what acting in a state costs) or `[S, A]`, or a
+        costs: for one constraint, an array `[S]` (what acting in a state costs) or `[S, A]`, or a
             function `cost(state, action, next_state)`, whose expectation is taken. A list of
             these for several constraints. None makes a plain MDP.
         limits: for each constraint, the largest allowed expected sum of its costs over the
@@ -64,7 +77,7 @@ def from_env(
         the goal is reached with 0.7442, safely with 0.4667
     """
     horizon = require_count("horizon", horizon)
-    outcomes, pairs = read_outcomes(env)
+    outcomes, pairs = _read_outcomes(env)
     listed, bounds = _constraints(costs, limits)
     start = _start(env, initial, pairs[0])
     alive = _alive(outcomes, start)
@@ -77,13 +90,96 @@ def from_env(
         expected_costs[i, 0, : pairs[0]] = np.where(resting[: pairs[0], None], 0.0, mean)
     cmdp = from_costs(
         transitions=_transitions(played, alive, resting, pairs[1]),
-        rewards=expected(played, played["reward"], shape)[None],
+        rewards=_expected(played, played["reward"], shape)[None],
         costs=expected_costs,
         limits=bounds,
         initial=np.pad(start, (0, len(resting) - pairs[0])),
         horizon=horizon,
     )
     return validate(cmdp)
+
+
+# ---------------------------------------------------------------------------------------- outcomes
+
+
+def _read_outcomes(env: Any) -> tuple[np.ndarray, tuple[int, int]]:
+    """The outcomes of positive probability, a row for each, and (S, A)."""
+    table = getattr(getattr(env, "unwrapped", env), "P", None)
+    if table is None:
+        raise ParameterError(
+            f"{env} has no table P of transitions; from_env reads toy-text environments, such as "
+            'gymnasium.make("FrozenLake-v1").'
+        )
+    try:
+        widths = [len(table[s]) for s in range(len(table))]
+        listed = [
+            (s, a, *outcome)
+            for s, width in enumerate(widths)
+            for a in range(width)
+            for outcome in table[s][a]
+        ]
+        columns = np.array(listed, dtype=np.float64).reshape(-1, 6).T
+    except (LookupError, TypeError, ValueError, OverflowError):
+        raise ModelError(
+            "P cannot be read; P[s][a] must be a list of (probability, next state, reward, "
+            "terminated), for states s and actions a that count from 0."
+        ) from None
+    shape = _shape(widths)
+    _check_columns(columns, shape)
+    outcomes = np.empty(columns.shape[1], _OUTCOME)
+    for name, column in zip(_OUTCOME.names or (), columns, strict=True):
+        outcomes[name] = column
+    outcomes = outcomes[outcomes["probability"] > 0]
+    _check_sums(outcomes, shape)
+    return outcomes, shape
+
+
+def _expected(outcomes: np.ndarray, values: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    """The expectation `[S, A]` of a value of each outcome; 0 for a pair without any."""
+    pairs = outcomes["state"] * shape[1] + outcomes["action"]
+    weights = outcomes["probability"] * values
+    return np.bincount(pairs, weights, minlength=shape[0] * shape[1]).reshape(shape)
+
+
+def _shape(widths: list[int]) -> tuple[int, int]:
+    """(S, A), where every state has the same number of actions."""
+    found = sorted(set(widths))
+    if len(found) != 1 or found == [0]:
+        numbers = " or ".join(str(width) for width in found) or "no states with"
+        raise ModelError(
+            f"P has {numbers} actions; it needs a state, and the same actions in every state."
+        )
+    return len(widths), found[0]
+
+
+def _check_columns(columns: np.ndarray, shape: tuple[int, int]) -> None:
+    """Refuse numbers that no outcome can have."""
+    states, actions, probabilities, successors, rewards, _ = columns
+    last = shape[0] - 1
+    is_state = (successors >= 0) & (successors <= last) & (np.floor(successors) == successors)
+    checks = (
+        ("probability", probabilities, probabilities >= 0, "a number of at least 0"),
+        ("next state", successors, is_state, f"one of 0 … {last}"),
+        ("reward", rewards, np.isfinite(rewards), "a finite number"),
+    )
+    for name, values, valid, expected in checks:
+        if not valid.all():
+            wrong = int(np.argmin(valid))
+            raise ModelError(
+                f"P[{states[wrong]:.0f}][{actions[wrong]:.0f}] lists the {name} "
+                f"{values[wrong]:g}, it must be {expected}."
+            )
+
+
+def _check_sums(outcomes: np.ndarray, shape: tuple[int, int]) -> None:
+    sums = _expected(outcomes, np.ones(len(outcomes)), shape)
+    off = np.abs(sums - 1) > ROW_SUM_TOLERANCE
+    if off.any():
+        state, action = np.argwhere(off)[0]
+        raise ModelError(
+            f"the probabilities of P[{state}][{action}] sum to {sums[state, action]:.12g}, not "
+            "to 1; divide them by their sum."
+        )
 
 
 # ------------------------------------------------------------------------------ where episodes end
@@ -191,7 +287,7 @@ def _expected_cost(name: str, cost: Any, played: np.ndarray, shape: tuple[int, i
     if callable(cost):
         triples = played[["state", "action", "successor"]].tolist()
         values = [_call(name, cost, *triple) for triple in triples]
-        return expected(played, np.array(values), shape)
+        return _expected(played, np.array(values), shape)
     array = _as_numbers(name, cost)
     if array.shape not in (shape[:1], shape):
         raise ParameterError(

@@ -39,15 +39,15 @@ class Tally:
     mean: np.ndarray  # [J]
     squares: np.ndarray  # sums of squared distances from the mean, [J]
     missed: np.ndarray  # episodes whose return misses its threshold, [I]
-    recent: np.ndarray  # of the last episodes: returns, multipliers, missing steps, [n, J + I + 1]
+    recent: np.ndarray  # the last episodes: returns, multipliers, missing steps, [n, J + I + 1]
     episodes: int = 0  # that were played
     steps: int = 0
     cut_short: int = 0
-    fed: int = 0  # episodes of logs that were learned from, and are not in the account
+    fed: int = 0  # logged episodes that were learned from, and are not in the account
 
     @classmethod
     def empty(cls, num_constraints: int) -> "Tally":
-        """Of no episode."""
+        """The tally before the first episode."""
         nothing = np.zeros(1 + num_constraints)
         missed = np.zeros(num_constraints, dtype=np.int64)
         return cls(nothing, nothing, missed, np.zeros((0, 2 + 2 * num_constraints)))
@@ -70,7 +70,7 @@ class Tally:
     def after(
         self, signals: np.ndarray, missed: np.ndarray, multipliers: np.ndarray, missing: int
     ) -> "Tally":
-        """With one more episode, whose steps observed the signals `[steps, J]` (Welford)."""
+        """The tally after one more episode, with the signals `[steps, J]` (Welford)."""
         returns, cut = signals.sum(axis=0), int(missing > 0)
         before = (returns - self.mean) * (1 - cut)
         mean = self.mean + before / (self.whole + 1)
@@ -105,7 +105,7 @@ class ObjectiveAccount(NamedTuple):
 
     Attributes:
         observed: mean return over all whole episodes, with its 95 % interval.
-        recent: the same of the last 200.
+        recent: the same over the last 200.
     """
 
     observed: Interval
@@ -118,17 +118,17 @@ class ConstraintAccount(NamedTuple):
     Attributes:
         name: its name.
         sense: "at least" or "at most".
-        threshold: of the sum over an episode.
+        threshold: the bound on the sum over an episode.
         optimistic: V̂_u of the policy of the coming episode, as the learner believes.
         observed: mean return over all whole episodes, with its 95 % interval.
-        recent: the same of the last 200.
+        recent: the same over the last 200.
         verdict: what the last 200 episodes show: "met" or "missed" where their interval says so,
             whatever the steps missing in episodes cut short might have brought, else "open", and
             always with fewer than 30. Where all returns are equal, the interval is that of the
-            rule of three: 3/n of what a return can be.
+            rule of three: 3/n of the range of a return.
         missed: episodes whose own return misses the threshold (returns vary, so a safe policy has
-            such episodes too); of those cut short, the ones that no further step could mend.
-        episodes: how many were played.
+            such episodes too); those cut short count if no further step could mend them.
+        episodes: how many episodes were played.
         multiplier: λ, as the learner has it.
         price: λ in the user's units, reward per unit of the constraint.
     """
@@ -152,9 +152,9 @@ class AgentAccount:
 
     Attributes:
         episodes: episodes played.
-        steps: steps of them.
+        steps: the steps in them.
         cut_short: episodes that ended before the horizon; they are not in the means.
-        fed: episodes of logs, by others, that were learned from; they are not in the account.
+        fed: logged episodes, played by others, that were learned from; they are not in the account.
         objective: the reward.
         constraints: one `ConstraintAccount` for each.
     """
@@ -167,7 +167,7 @@ class AgentAccount:
     constraints: tuple[ConstraintAccount, ...]
 
     def __len__(self) -> int:
-        """I."""
+        """I, the number of constraints."""
         return len(self.constraints)
 
     def __iter__(self) -> Iterator[ConstraintAccount]:
@@ -250,7 +250,7 @@ def _verdict(recent: np.ndarray, signal: int, declared: Declaration) -> str:
     threshold, horizon = float(declared.thresholds[signal - 1]), declared.sizes.horizon
     missing = recent[:, -1]
     rounding = ROUNDING * max(1.0, abs(threshold))
-    slack = []  # of the mean, if the missing steps brought the worst, and if they brought the best
+    slack = []  # of the mean: if the missing steps brought the worst, then the best
     for step in (high, low) if at_most else (low, high):
         returns = recent[:, signal] + missing * step
         half = float(half_width(returns)) or 3 / len(returns) * horizon * (high - low)

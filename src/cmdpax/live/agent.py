@@ -36,7 +36,7 @@ class Agent:
 
     The learners are those of `cmdpax.learn`: the same definitions, told sizes, thresholds, the
     start and, where they are known, the rewards. The model is unknown. Programs are compiled when
-    an agent is made, not while it decides. Calls of several threads are taken one after the other.
+    an agent is made, not while it decides. Calls from several threads are taken one by one.
 
     Args:
         algorithm: one of `cmdpax.algorithms()`, "module:factory", or a factory of your own.
@@ -45,21 +45,21 @@ class Agent:
         horizon: H, the steps of an episode.
         thresholds: c, one per constraint, on the sum over an episode, in your units.
         initial: μ, the distribution of the first state, or the one state that is always first.
-        seed: of the actions' randomness.
+        seed: the seed of the actions' randomness.
         rewards: r, `[H, S, A]` or `[1, S, A]`, where it is known; then `constraint_rewards` too.
         constraint_rewards: u, `[I, H, S, A]` or `[I, 1, S, A]`.
         successors: the states that may follow, where that is known, `[H or 1, S, A, N]`, -1 for
-            unused slots; or a `cmdpax.Successors`, of which only the places are used.
+            unused slots; or a `cmdpax.Successors`, whose probabilities only mark the slots in use.
         optimism: a profile or a `cmdpax.Optimism`; None is "empirical" where rewards are given,
             else "live".
         stationary: the system is the same at every step: counts are shared by the steps.
         reward_range: the least and the largest reward of a step, in your units.
-        constraint_ranges: likewise of the constraints' signals: one pair for all, or one for each.
+        constraint_ranges: the same for the constraints' signals: one pair for all, or one for each.
         senses: "at least" or "at most" (costs), for all constraints or for each.
-        names: of the constraints, for the account.
-        parameters: those of the algorithm, as for `learn`. Of the paper's algorithms, λ_max bounds
-            multipliers of signals that are scaled to [0, 1], and the margin makes thresholds
-            stricter by so much of such a signal.
+        names: the names of the constraints, for the account.
+        parameters: those of the algorithm, as for `learn`. In the paper's algorithms, λ_max bounds
+            the multipliers of signals scaled to [0, 1], and the margin makes thresholds stricter,
+            in units of such a signal.
 
     Examples:
         >>> import cmdpax
@@ -218,7 +218,7 @@ class Agent:
 
     @property
     def multipliers(self) -> np.ndarray:
-        """λ_k of the open or coming episode, `[I]`, of signals that are scaled to [0, 1]."""
+        """λ_k of the open or coming episode, `[I]`, for signals that are scaled to [0, 1]."""
         return np.array(self._now.episode.multipliers)
 
     @property
@@ -308,7 +308,7 @@ class Agent:
                 to import anything. It is compared by its name.
 
         Raises:
-            FileError: the file is damaged, something else, or of another version.
+            FileError: the file is damaged, not an agent's, or from another version.
         """
         found = saving.read(Path(path))
         known = found.declared.algorithm_of(path, algorithm)

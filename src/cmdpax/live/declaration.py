@@ -26,11 +26,11 @@ from cmdpax.storage.limits import require_room
 
 _ARRAYS = ("thresholds", "initial", "rewards", "constraint_rewards", "successors")
 FOREVER = 2**31 - 1
-"""The number of episodes of a live system is not known; this many can be counted."""
+"""The most episodes that can be counted: how many a live system will have is not known."""
 
 
 class Declaration(NamedTuple):
-    """Everything that makes an agent, in the user's units."""
+    """Everything that defines an agent, in the user's units."""
 
     algorithm: str  # a registered name, "module:factory", or the name of the user's own
     own: bool  # the factory is the user's, and is given again when a file is loaded
@@ -70,7 +70,7 @@ class Declaration(NamedTuple):
         return signals
 
     def require_listed(self, step: int, state: int, action: int, following: int) -> None:
-        """Where the states that may follow are declared, another one cannot be counted."""
+        """Refuse a next state that is not declared: it cannot be counted."""
         if self.successors is None:
             return
         row = self.successors[0 if len(self.successors) == 1 else step, state, action]
@@ -81,7 +81,7 @@ class Declaration(NamedTuple):
             )
 
     def algorithm_of(self, path: str | Path, given: Named | None) -> Algorithm:
-        """A saved state goes on with the algorithm that made it; one's own must be given."""
+        """The algorithm that a saved agent goes on with; one of the user's own must be given."""
         found = registered(self.algorithm) if given is None else as_algorithm(given)
         if found is None or (given is None and self.own):  # a file may say anything
             raise ParameterError(
@@ -282,7 +282,7 @@ def _require_in_range(model: CMDP, units: Units) -> None:
 
 
 def _require_margin(margin: Schedule, units: Units, thresholds: np.ndarray, horizon: int) -> None:
-    """A margin makes thresholds stricter, not looser, and not stricter than any episode can be."""
+    """Refuse a margin that loosens thresholds, or with which no episode can meet them."""
     if margin.initial < 0:
         raise ParameterError(f"margin is {margin}, it must not be negative.")
     inside = units.thresholds_inward(thresholds, horizon)
@@ -355,7 +355,7 @@ def _thresholds(given: Any) -> np.ndarray:
 
 
 def _real(given: Any) -> np.ndarray:
-    """Real numbers as an array with one axis; words are none, even if they can be read as such."""
+    """Real numbers as an array with one axis; words are refused, even those that look like one."""
     array = np.atleast_1d(np.asarray(given))
     if array.dtype.kind == "O":  # integers of any size, decimals, fractions
         array = np.array([float(entry) for entry in array.ravel()]).reshape(array.shape)

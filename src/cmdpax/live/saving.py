@@ -2,8 +2,8 @@
 
 The file holds the declaration, the learner's state, the open episode and the tally; the randomness
 of the actions is a function of the seed and the episode's number. It is written aside and renamed,
-so there is always a whole one. The account stands in it as text, so that it can be watched without
-the learner. Any process may read it, and one may write it: that of the agent that did so first.
+so that there is always a complete one. The account is in it as text, so that it can be watched
+without the learner. Any process may read it; only that of the agent that wrote it first may write.
 """
 
 import functools
@@ -57,7 +57,7 @@ class Owned:
     """The files that an agent has written, which no other process may write while it lives."""
 
     def __init__(self) -> None:
-        """None so far; all are given back when this object is gone."""
+        """Own nothing yet; everything is given back when this object is gone."""
         self._locks: dict[Path, Lock] = {}
         weakref.finalize(self, _release, self._locks)
 
@@ -104,7 +104,7 @@ def read(path: Path) -> Position:
     """What a file holds.
 
     Raises:
-        FileError: the file is damaged, something else, or of another version.
+        FileError: the file is damaged, not an agent's, or from another version.
     """
     entries, head = _head(path)
     try:
@@ -136,7 +136,7 @@ def _believed(tally: Tally, account: dict[str, Any]) -> tuple[np.ndarray, np.nda
 
 
 def _is_consistent(declared: Declaration, tally: Tally, episode: Episode) -> bool:
-    """Whether the parts of a file are of one agent."""
+    """Whether the parts of a file belong to one agent."""
     count, horizon, num_states, num_actions = declared.sizes
     observed = np.reshape(episode.observed, (-1, 1 + count))
     counts = [getattr(tally, name) for name in COUNTED]

@@ -1,9 +1,9 @@
 """The pure functions of an agent: begin, look at the coming episode, follow a finished one.
 
-The learner is the one that `cmdpax.learn` runs. So are the random numbers: the actions of episode k
-come from `fold_in(key of the seed, k)` at the places where a simulated run with mean observations
-takes them, so that an agent that is shown such a run's states chooses the run's actions. (JAX's
-settings of random numbers are the user's: `jax_threefry_partitionable=False` makes others.)
+The learner is the one that `cmdpax.learn` runs, with the same random numbers: the actions of
+episode k come from `fold_in(key of the seed, k)` at the places where a simulated run with mean
+observations takes them, so that an agent that is shown such a run's states chooses the run's
+actions. (The numbers depend on JAX's settings: `jax_threefry_partitionable=False` gives others.)
 """
 
 import dataclasses

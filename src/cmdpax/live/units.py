@@ -16,11 +16,11 @@ from cmdpax.model.cmdp import is_single
 
 SENSES = ("at least", "at most")
 ROUNDING = 1e-9
-"""Of a range: how far beyond it a number may be, and is then moved to its end."""
+"""How far outside its range a number may lie, as a share of it; it is then moved to the end."""
 
 
 class Units(NamedTuple):
-    """Entry 0 is the reward, the others are the constraints."""
+    """The range and the sense of every signal: the reward is entry 0, then the constraints."""
 
     low: np.ndarray
     high: np.ndarray
@@ -33,7 +33,7 @@ class Units(NamedTuple):
 
     @property
     def senses(self) -> tuple[str, ...]:
-        """Of the constraints, in words."""
+        """The senses of the constraints, in words."""
         return tuple(SENSES[int(most)] for most in self.at_most[1:])
 
     def inward(self, signals: np.ndarray) -> np.ndarray:
@@ -77,7 +77,7 @@ class Units(NamedTuple):
         return slack < -ROUNDING * self.scale[1:]
 
     def require_inside(self, signals: np.ndarray, names: Sequence[str]) -> None:
-        """Refuse signals, `[J]`, that are no numbers or outside their ranges."""
+        """Refuse signals, `[J]`, that are not numbers or lie outside their ranges."""
         room = ROUNDING * self.scale
         inside = (signals >= self.low - room) & (signals <= self.high + room)  # false for NaN
         if inside.all():

@@ -102,7 +102,7 @@ class CMDP:
         raise AttributeError(f"a CMDP is immutable; use cmdp.replace({name}=…).")
 
     def __delattr__(self, name: str) -> None:
-        """Refuse, likewise."""
+        """Refuse: models are immutable."""
         raise AttributeError(f"a CMDP is immutable; {name} cannot be deleted.")
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], int]:
@@ -118,17 +118,17 @@ class CMDP:
 
     @property
     def num_states(self) -> int:
-        """S."""
+        """S, the number of states."""
         return int(self.initial.shape[-1])
 
     @property
     def num_actions(self) -> int:
-        """A."""
+        """A, the number of actions."""
         return int(self.rewards.shape[-1])
 
     @property
     def num_constraints(self) -> int:
-        """I."""
+        """I, the number of constraints."""
         return int(self.thresholds.shape[-1])
 
     @property
@@ -255,7 +255,7 @@ def _as_floats(name: str, value: Any) -> Any:
 
 
 def as_floats(name: str, value: Any, *, copy: bool | None = None) -> np.ndarray:
-    """An array of real numbers, copied only if needed or asked for; or why it is none."""
+    """An array of real numbers, copied only if needed or asked for; raises a `ModelError`."""
     try:
         array = np.asarray(value)
         _require_real(array)
@@ -283,7 +283,7 @@ def _require_real(array: np.ndarray) -> None:
 
 
 def as_indices(name: str, value: Any) -> np.ndarray:
-    """An array of integers, a copy; or why it is none."""
+    """A copy as an array of integers; raises a `ModelError`."""
     try:
         array = np.array(value)
     except (TypeError, ValueError, OverflowError) as error:

@@ -39,8 +39,8 @@ def estimate(
 ) -> CMDP:
     """The empirical CMDP of logged episodes: frequencies of transitions, means of observations.
 
-    An episode that was cut short has the action -1 from the first step on that did not happen; what
-    the log has there for states, rewards and constraint rewards is not read. Runs are pooled.
+    An episode that was cut short has the action -1 at every step that did not happen; what the
+    log has there for states, rewards and constraint rewards is not read. Runs are pooled.
 
     A pair (h, s, a) without a visit earns, for every signal, 0 or the worst observation, whichever
     is worse: no more than 0 for rewards and constraint rewards, and the largest cost that was seen.
@@ -49,7 +49,7 @@ def estimate(
 
     Args:
         log: the episodes, `.states [K, H+1]`, `.actions [K, H]`, `.rewards [K, H]` and
-            `.constraint_rewards [K, I, H]`, or of several runs `[R, K, …]`, such as `history.log`.
+            `.constraint_rewards [K, I, H]`, or `[R, K, …]` for several runs, such as `history.log`.
         num_states: S; None takes the largest state that was reached, plus 1.
         num_actions: A; None takes the largest action that was played, plus 1.
         thresholds: `[I]`, or a number: what constraint rewards must reach at least.
@@ -63,7 +63,7 @@ def estimate(
             `unvisited="absorbing"`.
 
     Raises:
-        ModelError: the arrays are no log; places are those of the log.
+        ModelError: the arrays are not a log; places are those of the log.
         ParameterError: an unknown name, sizes out of range, or arguments that do not go together.
 
     Examples:
@@ -168,7 +168,7 @@ def _check_shapes(arrays: dict[str, np.ndarray], lead: list[int], horizon: int) 
 
 
 def check_played(played: np.ndarray) -> None:
-    """Steps that did not happen come last, and some step happened."""
+    """Require that steps that did not happen come last, and that some step happened."""
     if not played.any():
         raise ModelError("the log has no step: every action is -1.")
     resumed = played[..., 1:] & ~played[..., :-1]
@@ -221,7 +221,7 @@ def _bounds(thresholds: Any, limits: Any, num_constraints: int) -> np.ndarray:
 
 
 def require_observed(log: Log, played: np.ndarray) -> None:
-    """Refuse observations of steps that happened, and are no numbers."""
+    """Refuse steps that happened and whose observations are not finite numbers."""
     for name in ("rewards", "constraint_rewards"):
         array = getattr(log, name)
         read = played if name == "rewards" else played[..., None, :]

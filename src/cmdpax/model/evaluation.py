@@ -80,9 +80,9 @@ def evaluate_policy(
 def policy_values(cmdp: CMDP, policies: Float[Array, "B H S A R"]) -> Float[Array, "B J R"]:
     """(V_r, V_u) of many policies, all at once.
 
-    They are many along the first axis, the last, or both: in the order that memory has them.
+    They are stacked along the first axis, the last, or both, as they lie in memory.
     Dense transitions are one matrix product per step forward in time; lists are read backward,
-    where the next values are gathered: to scatter the mass takes ten times as long.
+    where the next values are gathered: scattering the mass takes ten times as long.
     """
     if isinstance(cmdp.transitions, Successors):
         each = jax.vmap(functools.partial(_values, cmdp), in_axes=-1, out_axes=-1)

@@ -1,4 +1,4 @@
-"""Learning needs rewards in [0, 1]: there, and back to the user's units."""
+"""Rewards rescaled to [0, 1], which learning needs, and results back in the user's units."""
 
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ class Rescaling(NamedTuple):
     Attributes:
         cmdp: the rescaled model; its policies are the original's.
         scale: `[1 + I]`, units per unit of the rescaled reward and constraint rewards.
-        shift: `[1 + I]`, what a step's signal is at 0.
+        shift: `[1 + I]`, the original signal of a step where the rescaled one is 0.
     """
 
     cmdp: CMDP

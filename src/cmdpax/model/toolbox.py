@@ -1,7 +1,7 @@
 """CMDPs from the layout of MDP toolboxes: transitions `P[A, S, S]`, rewards `R[S, A]`.
 
 There the action comes first, models are stationary, matrices may be sparse, and a reward may
-depend on the next state, R(s, a, t). Of such a reward only the expectation matters:
+depend on the next state, R(s, a, t). Only the expectation of such a reward matters:
 
     r(s, a) = Σ_t P(t | s, a) R(s, a, t).
 """
@@ -36,9 +36,9 @@ def from_arrays(
 ) -> CMDP:
     """A stationary CMDP from the arrays of an MDP toolbox, with the action first.
 
-    A *signal* (the rewards, a constraint reward, a cost) is an array `[S]` or `[S, A]`, or it is of
-    transitions: `[A, S, S]`, or a sequence of A matrices `[S, S]`, dense or sparse. Of the latter
-    the expectation is taken; what they are where the probability is 0 does not matter.
+    A *signal* (the rewards, a constraint reward, a cost) is an array `[S]` or `[S, A]`, or depends
+    on the transition: `[A, S, S]`, or a sequence of A matrices `[S, S]`, dense or sparse. Then its
+    expectation is taken; entries where the probability is 0 do not matter.
 
     Constraints are constraint rewards with thresholds (at least), or costs with limits (at most;
     converted as by `cmdpax.from_costs`). Without either the CMDP is a plain MDP. **A list or a
@@ -47,7 +47,7 @@ def from_arrays(
 
     Args:
         transitions: `[A, S, S]` with `P[a, s, t]`, or a sequence of A matrices `[S, S]`. If some of
-            them are sparse (of SciPy, or anything with `tocoo`), the CMDP has successor lists and
+            them are sparse (SciPy's, or anything with `tocoo`), the CMDP has successor lists and
             no sparse matrix is made dense.
         rewards: one signal.
         horizon: H.
@@ -58,8 +58,8 @@ def from_arrays(
         limits: a number for each, likewise.
 
     Raises:
-        ModelError: the arrays are no CMDP; places are those of the arrays as given.
-        ParameterError: arguments that do not go together, or an initial state that is none.
+        ModelError: the arrays do not describe a CMDP; places are those of the arrays as given.
+        ParameterError: arguments do not go together, or the initial state does not exist.
 
     Examples:
         >>> import numpy as np
@@ -143,7 +143,7 @@ def as_initial(initial: Any, num_states: int) -> np.ndarray:
 
 
 def _read(name: str, value: Any) -> np.ndarray | list[Any]:
-    """An array of numbers, or the matrices of a sequence of which some are sparse."""
+    """An array of numbers, or a list of matrices if some of them are sparse."""
     if hasattr(value, "tocoo"):
         raise ModelError(
             f"{name} is one sparse matrix, of shape {value.shape}: give a sequence of A matrices "

@@ -18,7 +18,7 @@ ROW_SUM_TOLERANCE = 1e-8
 """How far a distribution may be from summing to one."""
 
 MOST_STEPS = 10_000_000
-"""A model that is the same at every step can say any horizon; planning goes through every step."""
+"""The largest horizon: a stationary model can declare any, and planning goes through every step."""
 
 LARGEST_VALUE, SMALLEST_SCALE = 1e140, 1e-140
 """Sums of rewards may not exceed the first, and the largest reward, if it is not 0, must exceed the

@@ -41,7 +41,7 @@ _UNCAST: dict[str, Callable[[Any], Any]] = {
     "choice": str,
 }
 SCHEDULE_PARTS = ("", "_exponent", "_offset")
-"""What the names of the three columns of a schedule end in."""
+"""The endings of the names of a schedule's three columns."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Parameter:
 
     @property
     def range(self) -> str:
-        """The values that it takes, for people: "> 0", "≥ 0", "true or false"."""
+        """The values that it takes, in words: "> 0", "≥ 0", "true or false"."""
         if self.kind == "flag":
             return "true or false"
         if self.kind == "choice":
@@ -135,7 +135,7 @@ class Parameter:
     # ------------------------------------------------------------------------- files and tables
 
     def plain(self, value: Any) -> Any:
-        """As JSON holds it: a schedule is the list of its three numbers."""
+        """The value as JSON holds it: a schedule is the list of its three numbers."""
         return list(value) if self.kind == "schedule" else value
 
     def restore(self, plain: Any, num_episodes: int) -> Any:
@@ -150,11 +150,11 @@ class Parameter:
         return tuple(self.name + part for part in parts)
 
     def cells(self, value: Any) -> tuple[Any, ...]:
-        """What stands in its columns."""
+        """The cells of its columns."""
         return tuple(value) if self.kind == "schedule" else (value,)
 
     def from_row(self, row: Mapping[str, Any]) -> Any:
-        """What stands in its columns as `plain` would write it.
+        """The value in its columns, as `plain` would write it.
 
         In a table of several algorithms, parameters of one name and different kinds share a type.
         """
@@ -244,10 +244,10 @@ def choose(
 
 
 def parameters_in_words(chosen: Any) -> str:
-    """A record for people: step_size 0.1, regularization 0.02, max_multiplier 6, margin 0."""
+    """A record in words: step_size 0.1, regularization 0.02, max_multiplier 6, margin 0."""
     return ", ".join(f"{name} {in_words(value)}" for name, value in chosen._asdict().items())
 
 
 def in_words(value: Any) -> str:
-    """The value of a parameter for people."""
+    """The value of a parameter in words."""
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -15,7 +15,7 @@ from cmdpax.planning.saddle_point import solve_regularized
 
 
 class Saddle(NamedTuple):
-    """What the potential needs of (π*_τ, λ*_τ)."""
+    """The saddle point (π*_τ, λ*_τ), with the occupancy of its policy."""
 
     occupancy: Any  # [H, S, A]
     log_policy: Any  # [H, S, A]

@@ -21,7 +21,7 @@ class Preset(NamedTuple):
 
 
 def regret_theorem(cmdp: CMDP, num_episodes: int, *, slater_gap: float | None = None) -> Preset:
-    """Of the regret bound: τ = K^(-1/7), η = Ξ K^(-5/7)/(H² I), λ_max = (H/Ξ) K^(1/14).
+    """The choices of the regret bound: τ = K^(-1/7), η = Ξ K^(-5/7)/(H² I), λ_max = (H/Ξ) K^(1/14).
 
     Examples:
         >>> import cmdpax
@@ -41,7 +41,7 @@ def regret_theorem(cmdp: CMDP, num_episodes: int, *, slater_gap: float | None = 
 
 
 def last_iterate_theorem(cmdp: CMDP, accuracy: float, *, slater_gap: float | None = None) -> Preset:
-    """Of last-iterate convergence: τ = ε², η = Ξ ε⁶/(H² I log A), λ_max = (H/Ξ)/ε."""
+    """Those of last-iterate convergence: τ = ε², η = Ξ ε⁶/(H² I log A), λ_max = (H/Ξ)/ε."""
     accuracy = require_share("accuracy", accuracy)
     if cmdp.num_actions < 2:
         raise ParameterError("the theorem's step size divides by log A: it needs two actions.")

@@ -44,7 +44,7 @@ def read_npz(
         least_item: the bytes that a number will take at least, such as 8 if all become doubles.
 
     Raises:
-        DamagedError: it is no archive of arrays, or damaged.
+        DamagedError: it is not an archive of arrays, or it is damaged.
         FileError: it cannot be read, or is too large to be unpacked.
     """
     require_file(path)
@@ -100,7 +100,7 @@ def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
 
 
 def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, order and type, as NumPy's format 1 and 2 say them.
+    """Shape, order and type, as NumPy's formats 1 and 2 write them.
 
     NumPy's own reader takes headers of any length into memory, and warns about odd ones.
     """

@@ -30,7 +30,7 @@ def max_file_bytes() -> int:
 
 
 def _said(otherwise: int) -> int:
-    """What the environment says, or something else."""
+    """What the environment variable says, if it is set."""
     text = os.environ.get(VARIABLE, "").strip()
     if not text:
         return otherwise
@@ -93,6 +93,6 @@ def size_text(num_bytes: int) -> str:
 
 
 def _rounded_up(num_bytes: int) -> int:
-    """With two digits that count: a number to type."""
+    """Rounded up to two digits: a number to type."""
     unit = 10 ** max(0, len(str(num_bytes)[:400]) - 2)
     return -(-num_bytes // unit) * unit

@@ -33,7 +33,7 @@ class _Held:
 
 _HELD: dict[Path, _Held] = {}
 _GUARD = threading.Lock()
-_GONE: "collections.deque[Lock]" = collections.deque()  # of owners that were collected
+_GONE: "collections.deque[Lock]" = collections.deque()  # whose owners were collected
 
 
 @contextlib.contextmanager
@@ -114,7 +114,7 @@ class Lock:
         if held.owners:
             return
         del _HELD[self._path]
-        # Removed while it is locked: who opened it meanwhile notices that it has gone.
+        # Removed while it is locked: whoever opened it meanwhile notices that it has gone.
         if _is_at(held.file, self._path):
             with contextlib.suppress(OSError):
                 self._path.unlink()

@@ -1,4 +1,4 @@
-"""What is at a path, with a sentence where that cannot be said."""
+"""What is at a path, or one sentence about why that is unknown."""
 
 import hashlib
 import os
@@ -18,7 +18,7 @@ def status(path: Path, *, follow_links: bool = True) -> os.stat_result | None:
     """What is at a path; None if nothing is there.
 
     Raises:
-        FileError: it cannot be said: the name is too long, a folder may not be searched.
+        FileError: it is unknown: the name is too long, or a folder may not be searched.
     """
     try:
         return path.stat(follow_symlinks=follow_links)

@@ -16,7 +16,7 @@ from cmdpax.errors import FileError, in_line
 from cmdpax.storage.limits import max_file_bytes, require_file_room
 from cmdpax.storage.paths import reason, require_file, status
 
-_MEMORY_PER_BYTE = 16  # of a text, when it has become Python objects
+_MEMORY_PER_BYTE = 16  # of a text, once it has become Python objects
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _DEEPEST = 200
 _LONG_KEY = re.compile(rb"(?:[\w'\"-]+\.){100}")  # the time that tomllib takes is quadratic in them
@@ -39,7 +39,7 @@ def parse_json(content: bytes | str) -> Any:
     """A JSON value; an integer beyond 64 bits is a float.
 
     Raises:
-        ValueError: why it is none.
+        ValueError: it is not one; the message says why.
     """
     # Strictly: bytes may hold halves of characters, too.
     text = content.encode() if isinstance(content, str) else content.decode("utf-8-sig").encode()
@@ -58,12 +58,12 @@ def read_toml(path: Path) -> dict[str, Any]:
     """The tables of a TOML file.
 
     Raises:
-        FileError: it cannot be read, or is none.
+        FileError: it cannot be read, or is not a TOML file.
     """
     try:
         if status(path) is None:
             raise FileError(f"{path} does not exist.")
-        with path.open("rb") as file:  # of a pipe or a device no size is known, and some never end
+        with path.open("rb") as file:  # pipes and devices have no known size, and some never end
             text = file.read(max_file_bytes() // _MEMORY_PER_BYTE + 1)
         require_file_room(path, len(text) * _MEMORY_PER_BYTE)
         if _LONG_KEY.search(text):
@@ -105,7 +105,7 @@ def _integer(text: str) -> int | float:
 
 
 def _scalars(value: Any) -> Iterator[Any]:
-    """Everything in a value that holds nothing, and the keys, without recursion."""
+    """All keys and scalars in a value, without recursion."""
     waiting = [(value, 0)]
     while waiting:
         one, depth = waiting.pop()

@@ -1,4 +1,4 @@
-"""Trees of arrays in files: leaves under numbers, and a tree again if they fit."""
+"""Trees of arrays in files: numbered leaves, and the tree again if they fit."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ def leaves_of(tree: Any) -> list[np.ndarray]:
 
 
 def write_leaves(prefix: str, leaves: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
-    """The leaves as entries of a file: the prefix, and their numbers."""
+    """The leaves as entries of a file, named by a prefix and their numbers."""
     return {f"{prefix}{index}": leaf for index, leaf in enumerate(leaves)}
 
 
@@ -32,7 +32,7 @@ def restore_tree(
     like: Any,
     alike: Callable[[np.ndarray, Any], bool] = is_alike,
 ) -> Any:
-    """A tree of the structure of another one; raises a `ValueError` if the leaves do not fit."""
+    """The leaves in the structure of another tree; raises a `ValueError` if they do not fit."""
     wanted, structure = jax.tree.flatten(like)
     if len(leaves) != len(wanted) or not all(map(alike, leaves, wanted)):
         raise ValueError("the arrays are those of another tree")

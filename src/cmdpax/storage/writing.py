@@ -85,7 +85,7 @@ def require_target(path: Path, *, follow_links: bool = True) -> Path:
 
 
 def remove_left_behind(path: Path) -> None:
-    """Remove what a process left that was killed while it wrote the file; for its owner only."""
+    """Remove what a process left behind when it was killed while writing; for the owner only."""
     target = Path(os.path.realpath(path))
     _remove(target.parent, re.compile(re.escape(_prefix(target)) + "[0-9a-f]{8}"))
 

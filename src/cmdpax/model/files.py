@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from cmdpax.model.validation import validate
 from cmdpax.storage.archives import read_npz
 from cmdpax.storage.paths import require_file
 from cmdpax.storage.texts import parse_json, read_bytes
-from cmdpax.storage.writing import write_bytes, write_npz
+from cmdpax.storage.writing import write_atomically, write_npz
 
 _COMMON = ("rewards", "constraint_rewards", "thresholds", "initial")
 _LISTS = Successors._fields
@@ -59,11 +59,14 @@ def save(cmdp: CMDP, path: str | os.PathLike[str]) -> None:
     validate(cmdp)
     entries: dict[str, Any] = {**cmdp.named_arrays(), "horizon": cmdp.horizon}
 
+    def write_json(file: BinaryIO) -> None:
+        lists = {name: np.asarray(entry).tolist() for name, entry in entries.items()}
+        file.write(json.dumps(lists).encode() + b"\n")
+
     if suffix == ".npz":
         write_npz(path, entries)
     else:
-        lists = {name: np.asarray(entry).tolist() for name, entry in entries.items()}
-        write_bytes(path, json.dumps(lists).encode() + b"\n")
+        write_atomically(path, write_json)
 
 
 def _suffix(path: Path) -> str:

@@ -8,7 +8,7 @@ import reference
 import strategies
 from cmdpax.planning import stepping
 from cmdpax.planning.scaling import scale
-from cmdpax.planning.stepping import Flows, Stepper, occupancy_of, values_ahead
+from cmdpax.planning.stepping import Stepper, occupancy_of, values_ahead
 
 
 @given(cmdp=strategies.cmdps(), data=st.data())
@@ -48,14 +48,14 @@ def test_several_masses_are_pushed_at_once() -> None:
     for states in (3, 40):
         cmdp = cmdpax.environments.make("gridworld", height=states, width=1, seed=0)
         policy = np.full((cmdp.horizon, *cmdp.sizes[2:]), 1 / cmdp.num_actions)
-        flow = Flows(Stepper(cmdp), policy)[0]
+        flows = Stepper(cmdp).flows(policy)
         masses = np.random.default_rng(0).random((2, cmdp.num_states))
-        pushed = flow.push(masses)
-        np.testing.assert_allclose(pushed, [flow.push(mass) for mass in masses], atol=1e-15)
+        pushed = flows.push(0, masses)
+        np.testing.assert_allclose(pushed, [flows.push(0, mass) for mass in masses], atol=1e-15)
         assert pushed.sum() == pytest.approx(masses.sum())
         functions = np.random.default_rng(1).random((cmdp.num_states, 2))
         # ⟨mass P, f⟩ = ⟨mass, P f⟩
-        np.testing.assert_allclose(pushed @ functions, masses @ flow.expected(functions))
+        np.testing.assert_allclose(pushed @ functions, masses @ flows.expected(0, functions))
 
 
 @given(cmdp=strategies.cmdps(), exponents=st.data())

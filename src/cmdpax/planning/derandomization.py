@@ -28,7 +28,7 @@ import numpy as np
 from jaxtyping import Float
 
 from cmdpax.model.cmdp import CMDP
-from cmdpax.planning.stepping import Lists, Matrix, Stepper, values_ahead
+from cmdpax.planning.stepping import ListFlows, MatrixFlows, Stepper, values_ahead
 
 _DEPENDENT = 1e-12  # gains per unit of occupancy that count as linearly dependent
 _ROUNDING = 1e-14  # what rounding leaves of probabilities and rates that would be 0
@@ -110,7 +110,7 @@ class Reduction:
         flows, done = self._stepper.flows(certain), 0
         for index, step in enumerate(self._steps):
             for earlier in range(done, step):
-                self._advance(earlier, flows[earlier])
+                self._advance(earlier, flows)
             done = step
             self._meet(index)
         while (direction := self._direction(self._open)) is not None:
@@ -190,11 +190,11 @@ class Reduction:
         self._actions[place.step, place.state] = heir.action
         return heir
 
-    def _advance(self, step: int, flow: Matrix | Lists) -> None:
+    def _advance(self, step: int, flows: MatrixFlows | ListFlows) -> None:
         """To the next step: mass and reaches go where the base actions lead."""
         earlier = [one for one in self._open if one.reach is not None]
         vectors = np.array([self._mass, *[one.reach for one in earlier]])
-        pushed = flow.push(vectors)
+        pushed = flows.push(step, vectors)
         for state, old in self._replaced.items():
             new = int(self._actions[step, state])
             pushed += vectors[:, state, None] * self._difference(step, state, new, old)

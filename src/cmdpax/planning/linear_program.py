@@ -14,7 +14,7 @@ certificate (`occupancies`).
 """
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,45 +32,27 @@ _OPTIONS = {
 }
 
 
-class OccupancyOptimum(NamedTuple):
-    """What HiGHS calls the optimum of the occupancy program."""
-
-    occupancy: np.ndarray  # [H, S, A]
-    multipliers: np.ndarray  # [I]
-
-
-def maximise_reward(cmdp: CMDP) -> OccupancyOptimum | str:
-    """Solve the program of a scaled model, or say why HiGHS did not."""
+def maximise_reward(cmdp: CMDP) -> tuple[np.ndarray, np.ndarray] | str:
+    """The optimal occupancy `[H, S, A]` and multipliers `[I]`, or why HiGHS found none."""
     flow, initial = flow_constraints(cmdp)
-    result = _solve(
-        cost=-_per_step(cmdp, cmdp.rewards).ravel(),
-        at_most=(-_constraint_rows(cmdp), -cmdp.thresholds),
-        equal=(flow, initial),
-        lower=0.0,
-    )
-    return result if isinstance(result, str) else _optimum(cmdp, result)
+    rows = _written_out(cmdp, cmdp.constraint_rewards)
+    return _solve(cmdp, -_written_out(cmdp, cmdp.rewards), -rows, flow, initial, lower=0.0)
 
 
-def maximise_slack(cmdp: CMDP, units: np.ndarray) -> OccupancyOptimum | str:
-    """Solve max t with Σ_h ⟨d_h, u_{i,h}⟩ - c_i ≥ e_i t, in units e, or say why HiGHS did not."""
+def maximise_slack(cmdp: CMDP, units: np.ndarray) -> tuple[np.ndarray, np.ndarray] | str:
+    """The same for max t with Σ_h ⟨d_h, u_{i,h}⟩ - c_i ≥ e_i t, in units e."""
     import scipy.sparse
 
     flow, initial = flow_constraints(cmdp)
-    rows = _constraint_rows(cmdp)
-    result = _solve(
-        cost=np.append(np.zeros(rows.shape[1]), -1.0),
-        at_most=(np.column_stack([-rows, units]), -cmdp.thresholds),
-        equal=(scipy.sparse.hstack([flow, np.zeros((flow.shape[0], 1))]), initial),
+    rows = _written_out(cmdp, cmdp.constraint_rewards)
+    return _solve(
+        cmdp,
+        np.append(np.zeros(rows.shape[1]), -1.0),
+        np.column_stack([-rows, units]),
+        scipy.sparse.hstack([flow, np.zeros((flow.shape[0], 1))]),
+        initial,
         lower=np.append(np.zeros(rows.shape[1]), -np.inf),
     )
-    return result if isinstance(result, str) else _optimum(cmdp, result)
-
-
-def _optimum(cmdp: CMDP, result: Any) -> OccupancyOptimum:
-    _, horizon, num_states, num_actions = cmdp.sizes
-    shape = (horizon, num_states, num_actions)
-    occupancy = np.maximum(result.x[: math.prod(shape)], 0.0).reshape(shape)
-    return OccupancyOptimum(occupancy, np.maximum(-result.ineqlin.marginals, 0.0))
 
 
 def flow_constraints(cmdp: CMDP) -> tuple["scipy.sparse.csr_array", np.ndarray]:
@@ -78,20 +60,17 @@ def flow_constraints(cmdp: CMDP) -> tuple["scipy.sparse.csr_array", np.ndarray]:
     import scipy.sparse
 
     _, horizon, num_states, num_actions = cmdp.sizes
-    num_pairs = num_states * num_actions
     out = scipy.sparse.kron(scipy.sparse.eye_array(horizon * num_states), np.ones((1, num_actions)))
-    arrivals = [_step_matrix(cmdp, step) for step in range(horizon - 1)]
-    into = scipy.sparse.block_diag(arrivals) if arrivals else None
     flow = scipy.sparse.csr_array(out)
-    if into is not None:
-        moved = scipy.sparse.coo_array(into)
-        rows, columns = moved.coords
+    if horizon > 1:
+        arrivals = [_step_matrix(cmdp, step) for step in range(horizon - 1)]
+        into = scipy.sparse.coo_array(scipy.sparse.block_diag(arrivals))
+        rows, columns = into.coords
         flow = flow - scipy.sparse.csr_array(
-            (moved.data, (rows + num_states, columns)), shape=flow.shape
+            (into.data, (rows + num_states, columns)), shape=flow.shape
         )
     right = np.zeros(horizon * num_states)
     right[:num_states] = cmdp.initial
-    assert flow.shape == (horizon * num_states, horizon * num_pairs)
     return flow, right
 
 
@@ -114,35 +93,36 @@ def _step_matrix(cmdp: CMDP, step: int) -> "scipy.sparse.coo_array":
     )
 
 
-def _per_step(cmdp: CMDP, array: np.ndarray) -> np.ndarray:
-    """A reward array with its stationary axis written out, `[…, H, S, A]`."""
-    _, *shape = cmdp.sizes
-    return np.broadcast_to(array, (*array.shape[:-3], *shape))
-
-
-def _constraint_rows(cmdp: CMDP) -> np.ndarray:
-    """u as a matrix `[I, H·S·A]`."""
-    constraints = _per_step(cmdp, cmdp.constraint_rewards)
-    _, *shape = cmdp.sizes
-    return constraints.reshape(cmdp.num_constraints, math.prod(shape))
+def _written_out(cmdp: CMDP, signals: np.ndarray) -> np.ndarray:
+    """Signals at every step, also where they are the same, as rows `[…, H·S·A]`."""
+    before, shape = signals.shape[:-3], cmdp.sizes[1:]
+    return np.broadcast_to(signals, (*before, *shape)).reshape(*before, math.prod(shape))
 
 
 def _solve(
-    cost: np.ndarray, at_most: tuple[Any, Any], equal: tuple[Any, Any], lower: Any
-) -> Any | str:
-    """SciPy's interface to HiGHS: its result, or what it says instead."""
+    cmdp: CMDP, cost: np.ndarray, rows: np.ndarray, flow: Any, initial: np.ndarray, lower: Any
+) -> tuple[np.ndarray, np.ndarray] | str:
+    """Minimise `cost` by HiGHS subject to `rows` x ≤ -c, the flow and lower bounds on x."""
     import scipy.optimize
 
     bounds = np.column_stack([np.broadcast_to(lower, cost.shape), np.full(cost.shape, np.inf)])
-    # Where actions tie, HiGHS may go round in circles.
-    limit = {"maxiter": 1_000 + 5 * (len(equal[1]) + len(cost))}
+    limit = 1_000 + 5 * (len(initial) + len(cost))  # where actions tie, HiGHS may cycle
     result = scipy.optimize.linprog(
-        cost, *at_most, *equal, bounds=bounds, method="highs", options=_OPTIONS | limit
+        cost,
+        A_ub=rows,
+        b_ub=-cmdp.thresholds,
+        A_eq=flow,
+        b_eq=initial,
+        bounds=bounds,
+        method="highs",
+        options=_OPTIONS | {"maxiter": limit},
     )
-    if result.status == 0:
-        return result
     if result.status == 2:
         return "HiGHS calls it infeasible"
     if result.status == 1:
-        return f"HiGHS did not solve it within {limit['maxiter']} steps"
-    return f"HiGHS could not solve it (status {result.status})"
+        return f"HiGHS did not solve it within {limit} steps"
+    if result.status != 0:
+        return f"HiGHS could not solve it (status {result.status})"
+    shape = cmdp.sizes[1:]
+    occupancy = np.maximum(result.x[: math.prod(shape)], 0.0).reshape(shape)
+    return occupancy, np.maximum(-result.ineqlin.marginals, 0.0)

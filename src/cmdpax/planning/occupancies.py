@@ -6,61 +6,48 @@ is turned into a policy, which is evaluated, and its multipliers into a dual bou
 the program is solved; otherwise column generation takes over, and a warning gives the reason.
 """
 
-from typing import NamedTuple
+import functools
 
 import jax.numpy as jnp
 import numpy as np
 
+from cmdpax.model.cmdp import CMDP
 from cmdpax.model.evaluation import evaluate_policy
 from cmdpax.planning import linear_program
-from cmdpax.planning.certificate import rounding_of, sharper_bound
+from cmdpax.planning.certificate import Certificate, Rounding, certify, rounding_of, sharper_bound
 from cmdpax.planning.column_generation import Generator
 from cmdpax.planning.dynamic_program import greedy_values
-from cmdpax.planning.feasibility import (
-    TOLERANCE,
-    SlaterGap,
-    negligible_slack,
-    raise_slack,
-)
-from cmdpax.planning.recovery import greedy_actions, markov_policy
+from cmdpax.planning.feasibility import TOLERANCE, SlaterGap, negligible_slack, raise_slack
+from cmdpax.planning.recovery import Recover, greedy_actions, markov_policy, simplify_plan
 from cmdpax.planning.scaling import Scaled
 
 _WORTH = 1e-9  # an error of the bound that does not matter
 _CONVINCING = 1e-8  # the gap, per unit of scale, at which the program is solved
 
 
-class Proposal(NamedTuple):
-    """An occupancy with its exact values and its bound, in scaled units."""
-
-    occupancy: np.ndarray
-    signal_values: np.ndarray  # (V_r, V_u)
-    multipliers: np.ndarray
-    bound: float
-    error: float  # how far rounding may have lowered the bound
-    value_error: float  # the same of the value
-
-
-def solve_occupancies(scaled: Scaled) -> Proposal | str:
+def solve_occupancies(scaled: Scaled) -> tuple[Certificate, Recover] | str:
     """The certified optimum of the occupancy program, or why there is none."""
-    found = linear_program.maximise_reward(scaled.cmdp)
+    cmdp = scaled.cmdp
+    found = linear_program.maximise_reward(cmdp)
     if isinstance(found, str):
         return found
-    proposal = _examine(scaled, found, signal=0)
-    missed = scaled.cmdp.thresholds - proposal.signal_values[1:]
-    worst = float((missed / scaled.magnitudes[1:]).max(initial=0.0))
-    if worst > TOLERANCE or (worst > _tiny_miss(scaled) and not _has_slack(scaled)):
+    occupancy, multipliers = found
+    values, occupancy = _evaluate(cmdp, occupancy, multipliers)
+    worst = float(((cmdp.thresholds - values[1:]) / scaled.magnitudes[1:]).max(initial=0.0))
+    tiny = 4 * negligible_slack(cmdp.horizon)
+    if worst > TOLERANCE or (worst > tiny and not _has_slack(scaled)):
         return f"the occupancy that HiGHS returned misses a threshold by {worst:.2g} of its scale"
-    gap = proposal.bound - proposal.signal_values[0]
+    rounding = rounding_of(cmdp)
+    bound, error = _bound(cmdp, rounding, multipliers, signal=0)
+    gap = bound - values[0]
     if abs(gap) <= _CONVINCING * scaled.magnitudes[0]:
-        return proposal
+        value_error = float(rounding.of_policy[0])
+        certificate = certify(scaled, values, value_error, bound + error, multipliers)
+        return certificate, functools.partial(simplify_plan, cmdp, occupancy, multipliers, values)
     if gap < 0:  # a threshold that is missed by little can be worth much
         more = scaled.number(-gap)
         return f"the occupancy that HiGHS returned is worth {more:.2g} more than any feasible one"
     return f"the optimum that HiGHS returned is certified to a gap of {scaled.number(gap):.2g} only"
-
-
-def _tiny_miss(scaled: Scaled) -> float:
-    return 4 * negligible_slack(scaled.cmdp.horizon)
 
 
 def _has_slack(scaled: Scaled) -> bool:
@@ -76,43 +63,43 @@ def _has_slack(scaled: Scaled) -> bool:
 def slater_gap_by_occupancies(scaled: Scaled, thresholds: np.ndarray) -> SlaterGap | str:
     """Ξ in the user's units by the program max t, or why it cannot be trusted."""
     smallest, units = scaled.smallest_units()
-    wanted = scaled.thresholds(thresholds)
-    found = linear_program.maximise_slack(scaled.cmdp.replace(thresholds=wanted), units)
+    cmdp = scaled.cmdp.replace(thresholds=scaled.thresholds(thresholds))
+    found = linear_program.maximise_slack(cmdp, units)
     if isinstance(found, str):
         return found
-    total = units @ found.multipliers
+    occupancy, multipliers = found
+    total = units @ multipliers
     if not total > 0:
         return "HiGHS returned no multipliers"
-    found = found._replace(multipliers=found.multipliers / total)
-    proposal = _examine(scaled._replace(cmdp=scaled.cmdp.replace(thresholds=wanted)), found, None)
-    slack = float(((proposal.signal_values[1:] - wanted) / units).min())
-    gap = proposal.bound - slack
+    multipliers = multipliers / total
+    values, _ = _evaluate(cmdp, occupancy, multipliers)
+    bound, _ = _bound(cmdp, rounding_of(cmdp), multipliers, signal=None)
+    slack = float(((values[1:] - cmdp.thresholds) / units).min())
+    gap = bound - slack
     if not gap <= _CONVINCING:
         gap = float(np.ldexp(gap, smallest))
         return f"the Slater gap that HiGHS returned is certified to {gap:.2g} only"
-    limiting = int(np.argmax(found.multipliers * units))
+    limiting = int(np.argmax(multipliers * units))
     return SlaterGap(float(np.ldexp(slack, smallest)) + 0.0, limiting)
 
 
-def _examine(
-    scaled: Scaled, found: linear_program.OccupancyOptimum, signal: int | None
-) -> Proposal:
-    """Values of the policy of an occupancy, and the bound of its multipliers."""
-    cmdp, multipliers = scaled.cmdp, found.multipliers
-    policy = markov_policy(found.occupancy, greedy_actions(cmdp, multipliers))
-    values, occupancy = evaluate_policy(cmdp, jnp.asarray(policy))
-    rounding = rounding_of(cmdp)
-    sharper = sharper_bound(cmdp, rounding, multipliers, signal, cmdp.thresholds, _WORTH)
-    if sharper is None:
-        weights = np.insert(multipliers, 0, 0.0 if signal is None else 1.0)
-        bound = weights @ greedy_values(cmdp, weights[None])[0] - multipliers @ cmdp.thresholds
-        sharper = float(bound), float(rounding.of_bound(multipliers, signal, cmdp.thresholds))
-    bound, error = sharper
-    return Proposal(
-        occupancy=np.array(occupancy),
-        signal_values=np.array(values),
-        multipliers=multipliers,
-        bound=bound,
-        error=error,
-        value_error=float(rounding.of_policy[0]),
-    )
+def _evaluate(
+    cmdp: CMDP, occupancy: np.ndarray, multipliers: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """(V_r, V_u) of the policy that an occupancy stands for, and the occupancy that it has."""
+    policy = markov_policy(occupancy, greedy_actions(cmdp, multipliers))
+    values, exact = evaluate_policy(cmdp, jnp.asarray(policy))
+    return np.array(values), np.array(exact)
+
+
+def _bound(
+    cmdp: CMDP, rounding: Rounding, multipliers: np.ndarray, signal: int | None
+) -> tuple[float, float]:
+    """The dual bound that multipliers give, and how far rounding may have lowered it."""
+    thresholds = cmdp.thresholds
+    sharper = sharper_bound(cmdp, rounding, multipliers, signal, thresholds, _WORTH)
+    if sharper is not None:
+        return sharper
+    weights = np.insert(multipliers, 0, 0.0 if signal is None else 1.0)
+    bound = weights @ greedy_values(cmdp, weights[None])[0] - multipliers @ thresholds
+    return float(bound), float(rounding.of_bound(multipliers, signal, thresholds))

@@ -1,6 +1,7 @@
 """From the optimum's mixture of deterministic policies to one Markov policy."""
 
 import warnings
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -36,16 +37,15 @@ class Mixture(NamedTuple):
         return self.weights @ np.array([c.signal_values for c in self.columns])
 
 
-class Plan(NamedTuple):
-    """A Markov policy and its occupancy, both `[H, S, A]`."""
-
-    policy: np.ndarray
-    occupancy: np.ndarray
+Recover = Callable[[], tuple[np.ndarray, np.ndarray]]
+"""Makes a Markov policy and its occupancy, both `[H, S, A]`."""
 
 
 @in_double_precision
-def recover_plan(cmdp: CMDP, mixture: Mixture, multipliers: np.ndarray) -> Plan:
-    """One Markov policy with the values of the mixture, random in at most I places."""
+def recover_plan(
+    cmdp: CMDP, mixture: Mixture, multipliers: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """One Markov policy with the values of the mixture, and its occupancy."""
     occupancy = mixture_occupancy(cmdp, mixture)
     return simplify_plan(cmdp, occupancy, multipliers, mixture.signal_values)
 
@@ -53,28 +53,28 @@ def recover_plan(cmdp: CMDP, mixture: Mixture, multipliers: np.ndarray) -> Plan:
 @in_double_precision
 def simplify_plan(
     cmdp: CMDP, occupancy: np.ndarray, multipliers: np.ndarray, target: np.ndarray
-) -> Plan:
-    """The Markov policy of an occupancy, random in at most I places if its values allow it.
+) -> tuple[np.ndarray, np.ndarray]:
+    """A Markov policy that is random in at most I places, and its occupancy.
 
-    The policy is evaluated before it is returned. If rounding made it worse than the values that it
-    should have, the policy of the occupancy as it is takes its place. Both are sums over an
-    occupancy: of millions of places, these round more than the backward induction behind `target`.
+    The policy is evaluated before it is returned: if rounding makes it worse than the one of the
+    given occupancy, the latter is returned. Values are compared as sums over occupancies, since
+    these round more than the backward induction behind `target`.
     """
     actions = greedy_actions(cmdp, multipliers)
     policy = markov_policy(occupancy, actions)
     if np.count_nonzero(policy) - policy[..., 0].size <= cmdp.num_constraints:
-        return Plan(policy, occupancy)
+        return policy, occupancy
     simpler = derandomize(cmdp, policy)
     mass = occupancy_of(Stepper(cmdp), simpler)
     wanted = np.minimum(target, _values(cmdp, occupancy))
     if np.all(_values(cmdp, mass) >= wanted - _AS_GOOD * cmdp.horizon):
-        return Plan(markov_policy(mass, actions), mass)
+        return markov_policy(mass, actions), mass
     warnings.warn(
         "rounding keeps the policy random in more places than there are constraints.",
         CmdpaxWarning,
         stacklevel=2,
     )
-    return Plan(policy, occupancy)
+    return policy, occupancy
 
 
 def _values(cmdp: CMDP, occupancy: np.ndarray) -> np.ndarray:

@@ -2,7 +2,6 @@
 
 import functools
 import warnings
-from collections.abc import Callable
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from cmdpax.planning.certificate import Certificate, certify
 from cmdpax.planning.column_generation import Generator, Outcome, Progress
 from cmdpax.planning.feasibility import SlaterGap, maximise, slater_gap_of
 from cmdpax.planning.occupancies import slater_gap_by_occupancies, solve_occupancies
-from cmdpax.planning.recovery import Mixture, Plan, recover_plan, simplify_plan
+from cmdpax.planning.recovery import Mixture, Recover, recover_plan
 from cmdpax.planning.scaling import scale
 
 METHODS = ("column-generation", "occupancy-lp")
@@ -45,7 +44,7 @@ class Solution:
         certificate: Certificate,
         *,
         num_columns: int,
-        recover: Callable[[], Plan],
+        recover: Recover,
     ) -> None:
         """Keep the numbers; large arrays are made when first asked for."""
         self.method = method
@@ -55,11 +54,7 @@ class Solution:
         self.gap = certificate.gap
         self.num_columns = num_columns
         self._cmdp = cmdp
-        self._recover = recover
-
-    @functools.cached_property
-    def _plan(self) -> Plan:
-        return self._recover()
+        self._recover = functools.cache(recover)
 
     @property
     def policy(self) -> np.ndarray:
@@ -67,12 +62,14 @@ class Solution:
 
         Where the occupancy is zero it is greedy for r + λᵀu.
         """
-        return self._plan.policy
+        policy, _ = self._recover()
+        return policy
 
     @property
     def occupancy(self) -> np.ndarray:
         """d_h(s, a) of π*, `[H, S, A]`."""
-        return self._plan.occupancy
+        _, occupancy = self._recover()
+        return occupancy
 
     @functools.cached_property
     def slater_gap(self) -> float | None:
@@ -167,13 +164,13 @@ def _solve_by_columns(
 ) -> Solution:
     generator = Generator(cmdp, progress, max_columns)
     found = maximise(generator, cmdp.thresholds, tolerance)
-    scaled, mixture = generator.scaled, Mixture.of(generator.columns, found.master.weights)
+    mixture = Mixture.of(generator.columns, found.master.weights)
     solution = Solution(
         cmdp,
         "column-generation",
         in_user_units(generator, mixture, found),
         num_columns=len(generator.columns),
-        recover=lambda: recover_plan(scaled.cmdp, mixture, found.multipliers),
+        recover=functools.partial(recover_plan, generator.scaled.cmdp, mixture, found.multipliers),
     )
     if generator.is_open(found, tolerance):
         _warn_of_gap(solution, tolerance)
@@ -201,18 +198,11 @@ def _warn_of_gap(solution: Solution, tolerance: float) -> None:
 def _solve_by_occupancies(
     cmdp: CMDP, tolerance: float, max_columns: int, progress: Progress | None
 ) -> Solution:
-    scaled = scale(cmdp)
-    found = solve_occupancies(scaled)
+    found = solve_occupancies(scale(cmdp))
     if isinstance(found, str):
         solution = _solve_by_columns(cmdp, tolerance, max_columns, progress)
         # Not if nothing is feasible, where HiGHS was right.
         _warn_of_fallback(found, stacklevel=5)
         return solution
-    values = found.signal_values
-    return Solution(
-        cmdp,
-        "occupancy-lp",
-        certify(scaled, values, found.value_error, found.bound + found.error, found.multipliers),
-        num_columns=0,
-        recover=lambda: simplify_plan(scaled.cmdp, found.occupancy, found.multipliers, values),
-    )
+    certificate, recover = found
+    return Solution(cmdp, "occupancy-lp", certificate, num_columns=0, recover=recover)

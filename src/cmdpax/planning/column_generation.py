@@ -94,18 +94,15 @@ class Generator:
         self._priced: dict[int | None, np.ndarray] = {}
         self._num_kept = 0
         self._max_columns = max_columns
-        self._segment = _segment_of(cmdp)
+        self._segment = segment_of(cmdp)
         self._progress = progress or (lambda num_columns, gap: None)
         self._master = Master(cmdp.num_constraints, float(cmdp.horizon), _NOISE * cmdp.horizon)
-        self._thresholds = self.scaled.cmdp.thresholds
-        self._units = np.ones(cmdp.num_constraints)
         self._price(np.eye(1 + cmdp.num_constraints))
 
     def maximise_slack(
         self, thresholds: np.ndarray, units: np.ndarray, tolerance: float, goal: float
     ) -> Outcome:
         """Raise the smallest slack, in the units, to its maximum or until it reaches the goal."""
-        self._thresholds, self._units = thresholds, units
         self._master.maximise_slack(thresholds, units)
         first = np.append(np.full(len(units), 1.0 / units.sum()), np.inf)[None]
         old = self._priced.get(None, first)
@@ -114,7 +111,7 @@ class Generator:
         self._priced[None] = old / length[:, None]
         single = self._master.stay()
         if single.value >= goal:
-            return Outcome(single, *self._best_bound(None))
+            return self._outcome(single, None)
         return self._generate(None, tolerance, goal)
 
     def maximise_signal(self, tolerance: float, relaxation: float, signal: int = 0) -> Outcome:
@@ -124,28 +121,24 @@ class Generator:
         maximised, may be as low as `-relaxation`: value and bound are those of the relaxed problem,
         and the bound is one of the problem as it is, too.
         """
-        self._thresholds = self._thresholds - relaxation * self._units
-        self._master.maximise_signal(signal, self._thresholds)
+        master = self._master
+        master.maximise_signal(signal, master.thresholds - relaxation * master.units)
         first = np.append(np.zeros(self.scaled.cmdp.num_constraints), np.inf)[None]
         self._priced.setdefault(signal, first)
-        return self._sharpen(self._generate(signal, tolerance, np.inf), signal, tolerance)
+        return self.sharpen(self._generate(signal, tolerance, np.inf), signal, tolerance)
 
-    def sharpen_slack(self, found: Outcome) -> Outcome:
-        """The same with a bound in extended precision, where that can be had."""
-        return self._sharpen(found, None, 0.0)
-
-    def _sharpen(self, found: Outcome, signal: int | None, tolerance: float) -> Outcome:
+    def sharpen(self, found: Outcome, signal: int | None = None, tolerance: float = 0.0) -> Outcome:
         """The best bound in extended precision, where rounding is above the tolerance."""
         # Where the value errs by as much anyway, a better bound would gain nothing.
         worth = max(tolerance, 0.0 if signal is None else 4 * self.rounding.of_values[signal])
         if found.gap <= tolerance and found.error <= worth:
             return found
-        priced = self._priced[signal]
-        lowest = np.argmin(priced[:, -1] - priced[:, :-1] @ self._thresholds)
+        priced, thresholds = self._priced[signal], self._master.thresholds
+        lowest = np.argmin(priced[:, -1] - priced[:, :-1] @ thresholds)
         points = np.array([found.multipliers, priced[lowest, :-1], found.master.multipliers])
         for point in np.unique(points, axis=0):
             sharper = sharper_bound(
-                self.scaled.cmdp, self.rounding, point, signal, self._thresholds, worth
+                self.scaled.cmdp, self.rounding, point, signal, thresholds, worth
             )
             if sharper is not None and sum(sharper) < found.bound + found.error:
                 found = found._replace(bound=sharper[0], error=sharper[1], multipliers=point)
@@ -157,43 +150,39 @@ class Generator:
         rounding = errors[0] + found.multipliers @ errors[1:]
         return bool(found.gap > max(tolerance * self.scaled.magnitudes[0], rounding))
 
-    def values_of(self, master: MasterSolution) -> np.ndarray:
-        """V_u of a mixture, in scaled units."""
-        columns = [column.signal_values[1:] for column in self.columns[: len(master.weights)]]
-        mixed: np.ndarray = master.weights @ np.array(columns)
-        return mixed
-
     def _generate(self, signal: int | None, tolerance: float, goal: float) -> Outcome:
         """Alternate master and pricing until the bound meets the value."""
-        bound, error, centre = self._best_bound(signal)
         best_gap, idle = np.inf, 0
         while True:
             master = self._master.solve()
-            found = Outcome(master, bound, error, centre)
+            found = self._outcome(master, signal)
             idle = 0 if found.gap < best_gap - 1e-3 * tolerance else idle + 1
             best_gap = min(found.gap, best_gap)
-            self._progress(len(self.columns), np.inf if signal is None else self._shown(found))
+            shown = np.inf if signal is None else self.scaled.number(found.gap)
+            self._progress(len(self.columns), shown)
             if master.value >= goal or found.gap <= tolerance or idle > _PATIENCE:
                 return found
-            points = centre + self._segment[:, None] * (master.multipliers - centre)
+            way = master.multipliers - found.multipliers
+            points = found.multipliers + self._segment[:, None] * way
             num_new = self._price_multipliers(signal, points)
-            bound, error, centre = self._best_bound(signal)
             # Without a feasible mixture there is nothing to return: no limit while looking for one,
             # or for what is feasible.
             full = signal == 0 and len(self.columns) >= self._max_columns
-            if (
-                num_new == 0
-                and not full
-                and signal is not None
-                and bound - master.value > tolerance
-            ):
+            if not num_new and not full and self._outcome(master, signal).gap > tolerance:
                 num_new = self._price_others(signal)
-                bound, error, centre = self._best_bound(signal)
-            if num_new == 0 or full:
-                return Outcome(master, bound, error, centre)
+            if not num_new or full:
+                return self._outcome(master, signal)
 
-    def _shown(self, found: Outcome) -> float:
-        return self.scaled.number(found.gap)
+    def _outcome(self, master: MasterSolution, signal: int | None) -> Outcome:
+        """The mixture with the best bound that multipliers priced so far give at the thresholds.
+
+        The best is the lowest after rounding errors, which grow with λ, are added.
+        """
+        points, maxima = self._priced[signal][:, :-1], self._priced[signal][:, -1]
+        bounds = maxima - points @ self._master.thresholds
+        errors = self.rounding.of_bound(points, signal, self._master.thresholds)
+        best = int((bounds + errors).argmin())
+        return Outcome(master, float(bounds[best]), float(errors[best]), points[best])
 
     def _price_multipliers(self, signal: int | None, points: np.ndarray) -> int:
         """Plan for z + λᵀu at each λ; returns how many columns were new."""
@@ -206,23 +195,12 @@ class Generator:
         self._priced[signal] = np.concatenate([self._priced[signal], priced])
         return num_new
 
-    def _price_others(self, signal: int) -> int:
-        """Plan for multipliers that another solver of the master finds."""
-        if not self.scaled.cmdp.num_constraints:
+    def _price_others(self, signal: int | None) -> int:
+        """Plan for multipliers that another solver of the master finds, except for slack."""
+        if signal is None or not self.scaled.cmdp.num_constraints:
             return 0
         others = self._master.other_multipliers()
         return 0 if others is None else self._price_multipliers(signal, others[None])
-
-    def _best_bound(self, signal: int | None) -> tuple[float, float, np.ndarray]:
-        """The best bound that multipliers priced so far give at the thresholds, and its λ.
-
-        The best is the lowest after rounding errors, which grow with λ, are added.
-        """
-        points, maxima = self._priced[signal][:, :-1], self._priced[signal][:, -1]
-        bounds = maxima - points @ self._thresholds
-        errors = self.rounding.of_bound(points, signal, self._thresholds)
-        best = int((bounds + errors).argmin())
-        return float(bounds[best]), float(errors[best]), points[best]
 
     def _price(self, weights: np.ndarray) -> tuple[np.ndarray, int]:
         """Plan for each row of weights; returns their values and how many were new."""
@@ -243,10 +221,6 @@ class Generator:
         return np.concatenate(values)[: len(weights)], len(new)
 
 
-def _segment_of(cmdp: CMDP) -> np.ndarray:
+def segment_of(cmdp: CMDP) -> np.ndarray:
+    """The points that a round prices: as many rows as its compiled program has."""
     return _LIST_SEGMENT if isinstance(cmdp.transitions, Successors) else _DENSE_SEGMENT
-
-
-def num_priced(cmdp: CMDP) -> int:
-    """How many weights a round plans for: the rows of the compiled program."""
-    return len(_segment_of(cmdp))

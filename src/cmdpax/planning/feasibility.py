@@ -96,7 +96,7 @@ def _require_feasible(
     if largest >= -TOLERANCE:
         return float(min(goal - largest, TOLERANCE))
     if slack.bound + slack.error >= -TOLERANCE:
-        slack = generator.sharpen_slack(slack)
+        slack = generator.sharpen(slack)
     if slack.bound + slack.error < -TOLERANCE:
         raise InfeasibleError(
             *(slater_gap_of(generator, thresholds) if explain else SlaterGap(slack.bound, 0))
@@ -133,7 +133,12 @@ def slater_gap_of(generator: Generator, thresholds: np.ndarray) -> SlaterGap:
         gap = min(gap, lower)
         if met:
             break
-    reached = float(((generator.values_of(found.master) - wanted) / units).min())
+    weights, columns = (
+        found.master.weights,
+        [column.signal_values[1:] for column in generator.columns],
+    )
+    mixed = weights @ np.array(columns[: len(weights)])
+    reached = float(((mixed - wanted) / units).min())
     if (gap - reached) * share.sum() <= _SLACK_TOLERANCE * scaled.limit:
         gap = reached  # rounder numbers
     return SlaterGap(float(np.ldexp(gap, smallest)) + 0.0, int(share.argmax()))  # no -0.0

@@ -30,14 +30,6 @@ _NOISES = np.array([1.0, 1e2, 1e4, 1e6])  # of values, tried one after the other
 _MISSED = 1e-12  # per unit of horizon: a mixture that misses a row by more is not believed
 
 
-class Program(NamedTuple):
-    """max gainsᵀx subject to `columns` x = `right` and x ≥ 0, in extended precision."""
-
-    columns: np.ndarray
-    right: np.ndarray
-    gains: np.ndarray
-
-
 class MasterSolution(NamedTuple):
     """Optimum of the master problem over the columns so far.
 
@@ -57,7 +49,11 @@ class MasterSolution(NamedTuple):
 class Master:
     """The master problem; columns are only ever added, thresholds may change.
 
-    Variables are numbered: 0 is t, 1 … I are the surpluses s, then the columns come.
+    Variable 0 is t, 1 … I are the surpluses s, and the columns follow.
+
+    Attributes:
+        thresholds: c, `[I]`.
+        units: e, `[I]`.
     """
 
     def __init__(self, num_constraints: int, size: float, noise: float) -> None:
@@ -66,8 +62,7 @@ class Master:
         self._noise = noise
         self._missed = _MISSED * size
         self._values = np.zeros((0, self._num_rows))  # (f_j, g_j)
-        self._units = np.ones(num_constraints)
-        self._thresholds = np.zeros(num_constraints)
+        self.thresholds, self.units = np.zeros(num_constraints), np.ones(num_constraints)
         self._matrix = np.zeros((self._num_rows, self._num_rows), dtype=Extended)
         self._matrix[1:, 1:] = -np.eye(num_constraints)
         self._signal: int | None = None  # what is maximised: t, f or one of the g
@@ -84,21 +79,20 @@ class Master:
     def maximise_slack(self, thresholds: np.ndarray, units: np.ndarray) -> None:
         """From now on, maximise t."""
         self._signal, self._basis, self._last = None, None, None
-        self._thresholds, self._units = thresholds, units
+        self.thresholds, self.units = thresholds, units
         self._matrix[1:, 0] = -units
 
     def maximise_signal(self, signal: int, thresholds: np.ndarray) -> None:
         """From now on, maximise f (or g_{signal - 1}); some mixture meets the thresholds."""
-        self._signal, self._thresholds = signal, thresholds
+        self._signal, self.thresholds = signal, thresholds
 
     def solve(self) -> MasterSolution:
         """The best mixture, and the multipliers that the rows have there."""
-        program = self._program()
-        found = self._optimise(program, self._basis, self._noise)
+        found = self._optimise(self._basis, self._noise)
         for noise in self._noise * _NOISES:
             if found is not None and found.clean:
                 break
-            again = self._optimise(program, self._first_basis(program, noise), noise)
+            again = self._optimise(self._first_basis(noise), noise)
             found = max(found, again, key=lambda one: -np.inf if one is None else one.value)
         self._last = self.stay() if found is None else found
         return self._last
@@ -113,7 +107,7 @@ class Master:
             from scipy.optimize import linprog
         except ModuleNotFoundError:  # a bare machine: the certificate will say how far it came
             return None
-        slacks = self._values[:, 1:] - self._thresholds
+        slacks = self._values[:, 1:] - self.thresholds
         gains = np.zeros(len(slacks)) if self._signal is None else self._values[:, self._signal]
         rows = np.column_stack([slacks, -np.ones(len(slacks))])  # λ and the maximum
         costs = np.append(np.zeros(self._num_rows - 1), 1.0)
@@ -132,28 +126,20 @@ class Master:
             weights[: len(self._last.weights)] = self._last.weights
             multipliers = self._last.multipliers
         else:
-            weights[int(self._slacks().argmax())] = 1.0
+            weights[self._safest_column()] = 1.0
         if self._signal is None and not multipliers.any():
-            multipliers = multipliers + 1.0 / self._units.sum()
+            multipliers = multipliers + 1.0 / self.units.sum()
         return MasterSolution(self._value(weights), weights, multipliers)
 
-    def _program(self) -> Program:
-        """The linear program as it is now."""
-        right = np.ones(self._num_rows, dtype=Extended)
-        right[1:] = self._thresholds
-        gains = np.zeros(self._matrix.shape[1], dtype=Extended)
-        if self._signal is None:
-            gains[0] = 1.0
-        else:
-            gains[self._num_rows :] = self._values[:, self._signal]
-        return Program(self._matrix, right, gains)
+    def _slacks(self, values: np.ndarray) -> np.ndarray:
+        """By how much values (f, g) exceed the thresholds, in the units, `[…, I]`."""
+        return (values[..., 1:] - self.thresholds) / self.units
 
-    def _slacks(self) -> np.ndarray:
-        """The smallest slack of each column."""
-        slacks = (self._values[:, 1:] - self._thresholds) / self._units
-        return slacks.min(axis=1, initial=np.inf)
+    def _safest_column(self) -> int:
+        """The column whose smallest slack is largest."""
+        return int(self._slacks(self._values).min(axis=1, initial=np.inf).argmax())
 
-    def _first_basis(self, program: Program, noise: float) -> np.ndarray | None:
+    def _first_basis(self, noise: float) -> np.ndarray | None:
         """One column, t, and the surpluses of all rows but the tightest.
 
         If that is to be feasible with t ≥ 0, then t is raised first.
@@ -161,39 +147,42 @@ class Master:
         if self._num_rows == 1:
             gains = np.zeros(len(self._values)) if self._signal is None else self._values[:, 0]
             return np.array([1 + int(gains.argmax())])
-        column = int(self._slacks().argmax())
-        slacks = (self._values[column, 1:] - self._thresholds) / self._units
+        column = self._safest_column()
+        slacks = self._slacks(self._values[column])
         surpluses = 1 + np.arange(self._num_rows - 1)
         basis = np.insert(np.delete(surpluses, slacks.argmin()), 0, 0)
         basis = np.append(basis, self._num_rows + column)
         if self._signal is None or slacks.min() >= 0:
             return basis
-        only_slack = np.zeros_like(program.gains)
-        only_slack[0] = 1.0
-        raised = maximise(*program._replace(gains=only_slack), basis, 0, noise)
+        raised = self._simplex(None, basis, noise)
         return None if raised is None else raised.basis
 
-    def _optimise(
-        self, program: Program, basis: np.ndarray | None, noise: float
-    ) -> MasterSolution | None:
+    def _simplex(self, signal: int | None, basis: np.ndarray, noise: float) -> Vertex | None:
+        """From a basis to the vertex that maximises a signal, or t."""
+        right = np.ones(self._num_rows, dtype=Extended)
+        right[1:] = self.thresholds
+        gains = np.zeros(self._matrix.shape[1], dtype=Extended)
+        if signal is None:
+            gains[0] = 1.0
+        else:
+            gains[self._num_rows :] = self._values[:, signal]
+        free = 0 if signal is None and self._num_rows > 1 else None
+        return maximise(self._matrix, right, gains, basis, free, noise)
+
+    def _optimise(self, basis: np.ndarray | None, noise: float) -> MasterSolution | None:
         """The optimum from a basis; None without one, and if what comes out misses a row."""
-        if basis is None:
-            return None
-        free = 0 if self._signal is None and self._num_rows > 1 else None
-        vertex = maximise(*program, basis, free, noise)
-        if vertex is None:
-            return None
-        weights = self._weights_of(vertex)
-        if weights is None:
+        vertex = None if basis is None else self._simplex(self._signal, basis, noise)
+        weights = None if vertex is None else self._weights_of(vertex)
+        if vertex is None or weights is None:
             return None
         if self._num_rows > 1 and self._signal is not None:
-            missed = self._thresholds - weights @ self._values[:, 1:]
+            missed = self.thresholds - weights @ self._values[:, 1:]
             if missed.max() > self._missed:
                 return None
         self._basis = vertex.basis
         multipliers = np.maximum(-vertex.duals[1:].astype(float), 0.0)
         if self._signal is None and multipliers.any():
-            multipliers = multipliers / (self._units @ multipliers)
+            multipliers = multipliers / (self.units @ multipliers)
         clean = bool((vertex.point[vertex.basis != 0] >= -_NEGATIVE).all())
         return MasterSolution(self._value(weights), weights, multipliers, clean)
 
@@ -210,4 +199,4 @@ class Master:
         values = weights @ self._values
         if self._signal is not None:
             return float(values[self._signal])
-        return float(((values[1:] - self._thresholds) / self._units).min())
+        return float(self._slacks(values).min())

@@ -9,7 +9,7 @@ import numpy as np
 from cmdpax.errors import CmdpaxWarning
 from cmdpax.jax_context import in_double_precision
 from cmdpax.model.cmdp import CMDP
-from cmdpax.planning.column_generation import Column, num_priced
+from cmdpax.planning.column_generation import Column, segment_of
 from cmdpax.planning.derandomization import derandomize
 from cmdpax.planning.dynamic_program import greedy_plans, place
 from cmdpax.planning.stepping import Stepper, occupancy_of
@@ -97,7 +97,7 @@ def mixture_occupancy(cmdp: CMDP, mixture: Mixture) -> np.ndarray:
 def greedy_actions(cmdp: CMDP, multipliers: np.ndarray) -> np.ndarray:
     """Optimal actions for r + λᵀu, `[H, S]`."""
     # As many rows as pricing has: the same program serves.
-    batch = np.tile(np.insert(multipliers, 0, 1.0), (num_priced(cmdp), 1))
+    batch = np.tile(np.insert(multipliers, 0, 1.0), (len(segment_of(cmdp)), 1))
     return np.asarray(greedy_plans(place(cmdp), batch).actions[0], dtype=np.intp)
 
 

@@ -36,6 +36,7 @@ from cmdpax.errors import (
 from cmdpax.jax_context import in_double_precision
 from cmdpax.model.cmdp import CMDP, as_floats
 from cmdpax.model.validation import validate
+from cmdpax.planning.certificate import Certificate
 from cmdpax.planning.column_generation import Generator, Outcome
 from cmdpax.planning.feasibility import maximise
 from cmdpax.planning.recovery import Mixture
@@ -122,48 +123,32 @@ def frontier(
     tolerance = require_positive("tolerance", tolerance)
     max_columns = require_count("max_columns", max_columns)
     generator = Generator(cmdp, None, max_columns)
-    ends = _ends(generator, cmdp, constraint, tolerance)
-    chosen = _default_thresholds(ends, num_points) if thresholds is None else _numbers(thresholds)
-    found = _empty(chosen, cmdp.num_constraints, constraint, ends.largest_feasible)
+    start, width, largest_feasible = _ends(generator, cmdp, constraint, tolerance)
+    chosen = _spaced(start, width, num_points) if thresholds is None else _numbers(thresholds)
+    unknown = np.full(cmdp.num_constraints, np.nan)
+    found = [Certificate(np.nan, unknown, unknown, np.nan)] * len(chosen)
     still_open: list[float] = []
-    for done, point in enumerate(np.argsort(chosen, kind="stable"), start=1):
-        optimum = _optimum(generator, _with(cmdp, constraint, chosen[point]), tolerance, int(point))
+    for done, point in enumerate(np.argsort(chosen, kind="stable").tolist(), start=1):
+        optimum = _optimum(generator, _with(cmdp, constraint, chosen[point]), tolerance, point)
         if optimum is not None:
-            _write(found, point, generator, optimum)
+            mixture = Mixture.of(generator.columns, optimum.master.weights)
+            found[point] = in_user_units(generator, mixture, optimum)
             if generator.is_open(optimum, tolerance):
-                still_open.append(float(found.gap[point]))
+                still_open.append(found[point].gap)
         if progress is not None:
             progress(done, len(chosen))
-    found = found._replace(num_columns=len(generator.columns))
-    _warn(found, still_open, tolerance)
-    return found
-
-
-def _write(found: Frontier, point: np.intp, generator: Generator, optimum: Outcome) -> None:
-    """Write an optimum into its place."""
-    mixture = Mixture.of(generator.columns, optimum.master.weights)
-    numbers = in_user_units(generator, mixture, optimum)
-    found.value[point] = numbers.value
-    found.constraint_values[point] = numbers.constraint_values
-    found.multipliers[point] = numbers.multipliers
-    found.gap[point] = numbers.gap
-    found.feasible[point] = True
-
-
-def _empty(
-    thresholds: np.ndarray, num_constraints: int, constraint: int, largest_feasible: float
-) -> Frontier:
-    """Nothing is feasible yet."""
-    size = len(thresholds)
+    if still_open:
+        _warn(still_open, len(chosen), len(generator.columns), tolerance)
+    value, constraint_values, multipliers, gap = map(np.array, zip(*found, strict=True))
     return Frontier(
-        thresholds,
-        value=np.full(size, np.nan),
-        multipliers=np.full((size, num_constraints), np.nan),
-        constraint_values=np.full((size, num_constraints), np.nan),
-        gap=np.full(size, np.nan),
-        feasible=np.zeros(size, dtype=bool),
+        thresholds=chosen,
+        value=value,
+        multipliers=multipliers,
+        constraint_values=constraint_values,
+        gap=gap,
+        feasible=~np.isnan(value),
         constraint=int(constraint),
-        num_columns=0,
+        num_columns=len(generator.columns),
         largest_feasible=largest_feasible,
     )
 
@@ -174,46 +159,40 @@ def _with(cmdp: CMDP, constraint: int, threshold: float) -> np.ndarray:
     return thresholds
 
 
-class _Ends(NamedTuple):
-    """Where the interesting part of the frontier begins and ends."""
+def _ends(
+    generator: Generator, cmdp: CMDP, constraint: int, tolerance: float
+) -> tuple[float, float, float]:
+    """Where the interesting part starts, how wide it is, and the largest feasible threshold.
 
-    binding: float  # V_{u_i} of the optimum without the constraint
-    highest: float  # the largest feasible threshold, or max_π V_{u_i} if the others are infeasible
-    largest_feasible: float
-    scale: float  # the magnitude of u_i
-
-
-def _ends(generator: Generator, cmdp: CMDP, constraint: int, tolerance: float) -> _Ends:
-    """Maximise V_r, then V_{u_i}, with a threshold of the constraint that every policy meets."""
+    It starts at V_{u_i} of the optimum without the constraint, and ends at the largest feasible
+    threshold, or at max_π V_{u_i} if the others are infeasible. "Without the constraint" means
+    with a threshold that every policy meets.
+    """
     scaled, signal = generator.scaled, 1 + constraint
     magnitude = scaled.number(scaled.magnitudes[signal], signal)
     thresholds = _with(cmdp, constraint, -2 * scaled.limit * magnitude)
     try:
         weights = maximise(generator, thresholds, tolerance, explain=False).master.weights
-        binding = Mixture.of(generator.columns, weights).signal_values[signal]
-        highest = maximise(generator, thresholds, tolerance, signal, explain=False).master.value
-        largest_feasible = scaled.number(highest, signal)
+        start = Mixture.of(generator.columns, weights).signal_values[signal]
+        end = maximise(generator, thresholds, tolerance, signal, explain=False).master.value
+        largest_feasible = scaled.number(end, signal)
     except InfeasibleError:
         # The first columns maximise V_r and each V_{u_i}, whatever the thresholds are.
         reached = [column.signal_values[signal] for column in generator.columns]
-        binding, highest, largest_feasible = reached[0], max(reached), -math.inf
-    binding, highest = scaled.number(binding, signal), scaled.number(highest, signal)
-    return _Ends(binding, highest, largest_feasible, magnitude)
+        start, end, largest_feasible = reached[0], max(reached), -math.inf
+    start, end = scaled.number(start, signal), scaled.number(end, signal)
+    if end - start <= 1e-9 * magnitude:  # the constraint costs nothing wherever it can be met
+        return end - magnitude, magnitude, largest_feasible
+    return start, end - start, largest_feasible
 
 
-def _default_thresholds(ends: _Ends, num_points: int) -> np.ndarray:
-    """The rule that `frontier` documents.
+def _spaced(start: float, width: float, num_points: int) -> np.ndarray:
+    """The default thresholds, as `frontier` documents them.
 
     At the largest feasible threshold itself multipliers may be unbounded, hence half a step.
     """
     num_flat = math.ceil(_FLAT_SHARE * num_points)
     num_binding = num_points - num_flat - math.ceil(_INFEASIBLE_SHARE * num_points)
-    width = ends.highest - ends.binding
-    if width <= 1e-9 * ends.scale:  # the constraint costs nothing wherever it can be met
-        width = ends.scale
-        start = ends.highest - width
-    else:
-        start = ends.binding
     step = width / (num_binding - 0.5)
     return start + step * (np.arange(num_points) - num_flat)
 
@@ -267,13 +246,12 @@ def _optimum(
         return None
 
 
-def _warn(found: Frontier, still_open: list[float], tolerance: float) -> None:
-    """Say so if points were left before their gap was closed."""
-    if still_open:
-        warnings.warn(
-            f"column generation stopped at gaps of up to {max(still_open):.2g} at "
-            f"{len(still_open)} of {len(found.thresholds)} thresholds after {found.num_columns} "
-            f"columns (asked for {tolerance:.2g}): give more max_columns.",
-            CmdpaxWarning,
-            stacklevel=4,  # past `frontier` and its double-precision context
-        )
+def _warn(still_open: list[float], num_points: int, num_columns: int, tolerance: float) -> None:
+    """Say that points were left before their gap was closed."""
+    warnings.warn(
+        f"column generation stopped at gaps of up to {max(still_open):.2g} at "
+        f"{len(still_open)} of {num_points} thresholds after {num_columns} "
+        f"columns (asked for {tolerance:.2g}): give more max_columns.",
+        CmdpaxWarning,
+        stacklevel=4,  # past `frontier` and its double-precision context
+    )

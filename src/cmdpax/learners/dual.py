@@ -28,7 +28,7 @@ from cmdpax.learners.statistics import (
     record,
 )
 from cmdpax.model.transitions import at_step
-from cmdpax.planning.dynamic_program import Stage, backward_plan, greedy, soft
+from cmdpax.planning.dynamic_program import backward_plan, greedy, soft
 from cmdpax.schemes.hyperparameters import Hyperparameters, rates_at
 from cmdpax.schemes.updates import dual_descent
 
@@ -60,7 +60,7 @@ def dual(is_soft: bool, knowledge: Knowledge, hyperparameters: Hyperparameters) 
         if is_soft:
             reward = reward + regularization * model.transition_bonus * log_num_actions
         result = backward_plan(
-            lambda step: Stage(at_step(model.transitions, step), reward[step], model.signals[step]),
+            lambda step: (at_step(model.transitions, step), reward[step], model.signals[step]),
             knowledge.sizes,
             soft(regularization) if is_soft else greedy,
             knowledge.initial,

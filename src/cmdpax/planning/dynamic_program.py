@@ -42,37 +42,17 @@ def place(cmdp: CMDP) -> CMDP:
     """
     stored = jax.tree.leaves(cmdp.transitions)[-1]
     work = stored.size * (cmdp.horizon if stored.shape[0] == 1 else 1)
-    placed: CMDP
-    if jax.default_backend() == "cpu" and work < _WORTH_MOVING:
-        placed = _as_arguments(cmdp)
-    elif jax.default_backend() == "cpu" or work >= _WORTH_MOVING:
-        placed = jax.device_put(cmdp)
-    else:
-        placed = jax.device_put(cmdp, jax.local_devices(backend="cpu")[0])
-    return placed
+    if work >= _WORTH_MOVING:
+        return jax.device_put(cmdp)
+    if jax.default_backend() == "cpu":
+        return _as_arguments(cmdp)
+    return jax.device_put(cmdp, jax.local_devices(backend="cpu")[0])
 
 
 @jax.jit
 def _as_arguments(cmdp: CMDP) -> CMDP:
     """A small model moves faster as the arguments of a compiled function than on its own."""
     return cmdp
-
-
-def _greedy_step(
-    cmdp: CMDP, weights: Float[Array, " J"], values: Float[Array, "S J"], step: Array
-) -> tuple[Float[Array, "S J"], Integer[Array, " S"]]:
-    """One step of greedy planning: the values W_h and the maximising actions."""
-    signals = signals_at(cmdp, step)
-    transitions = at_step(cmdp.transitions, step)
-    q_values = jnp.tensordot(weights, signals, axes=1)
-    q_values = q_values + backup(transitions, values @ weights)
-    actions = jnp.argmax(q_values, axis=-1).astype(jnp.int32)
-    gained = jnp.take_along_axis(signals, actions[None, :, None], axis=2)[:, :, 0].T
-    return gained + backup(choose(transitions, actions), values)[:, 0], actions
-
-
-def _no_values(cmdp: CMDP) -> Float[Array, "S J"]:
-    return jnp.zeros((cmdp.num_states, 1 + cmdp.num_constraints), cmdp.rewards.dtype)
 
 
 class GreedyPlan(NamedTuple):
@@ -94,10 +74,17 @@ def greedy_plan(cmdp: CMDP, weights: Float[Array, " J"]) -> GreedyPlan:
     def step(
         values: Float[Array, "S J"], index: Array
     ) -> tuple[Float[Array, "S J"], Integer[Array, " S"]]:
-        values, actions = _greedy_step(cmdp, weights, values, index)
-        return values, actions.astype(kind)
+        signals = signals_at(cmdp, index)
+        transitions = at_step(cmdp.transitions, index)
+        q_values = jnp.tensordot(weights, signals, axes=1)
+        q_values = q_values + backup(transitions, values @ weights)
+        actions = jnp.argmax(q_values, axis=-1).astype(jnp.int32)
+        gained = jnp.take_along_axis(signals, actions[None, :, None], axis=2)[:, :, 0].T
+        expected = backup(choose(transitions, actions), values)[:, 0]
+        return gained + expected, actions.astype(kind)
 
-    values, actions = jax.lax.scan(step, _no_values(cmdp), jnp.arange(cmdp.horizon), reverse=True)
+    zeros = jnp.zeros((cmdp.num_states, 1 + cmdp.num_constraints), cmdp.rewards.dtype)
+    values, actions = jax.lax.scan(step, zeros, jnp.arange(cmdp.horizon), reverse=True)
     return GreedyPlan(cmdp.initial @ values, actions)
 
 
@@ -127,13 +114,8 @@ class SoftPlan(NamedTuple):
     log_policy: Float[Array, "H S A"]
 
 
-class Stage(NamedTuple):
-    """What planning needs of one step."""
-
-    transitions: Transitions | Transposed
-    reward: Float[Array, "S A"]  # what is maximised
-    signals: Float[Array, "J S A"]  # what is evaluated along the way
-
+Stage = tuple[Transitions | Transposed, Float[Array, "S A"], Float[Array, "J S A"]]
+"""One step: its transitions, the reward to maximise and the signals to evaluate along the way."""
 
 Rule = Callable[[Float[Array, "S A"]], tuple[Float[Array, "S A"], Float[Array, " S"]]]
 """From Q_h to the decisions log π_h and the values V_h that they maximise."""
@@ -197,6 +179,6 @@ def soft_plan(
     def stage_at(index: Array | int) -> Stage:
         signals = signals_at(cmdp, index)
         reward = jnp.tensordot(weights, signals, axes=1)
-        return Stage(at_step(cmdp.transitions, index), reward, signals)
+        return at_step(cmdp.transitions, index), reward, signals
 
     return backward_plan(stage_at, cmdp.sizes, soft(regularization), jnp.asarray(cmdp.initial))

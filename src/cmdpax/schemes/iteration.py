@@ -20,7 +20,7 @@ from cmdpax.model.cmdp import CMDP
 from cmdpax.model.evaluation import occupancy, q_values, signal_array
 from cmdpax.model.transitions import at_step
 from cmdpax.model.validation import validate
-from cmdpax.planning.dynamic_program import Stage, backward_plan, greedy, soft
+from cmdpax.planning.dynamic_program import backward_plan, greedy, soft
 from cmdpax.schemes.hyperparameters import (
     Hyperparameters,
     Rates,
@@ -82,7 +82,7 @@ def _step(
     signals = signal_array(cmdp)
     reward = signals[:, 0] + jnp.einsum("i,hisa->hsa", multipliers, signals[:, 1:])
     plan = backward_plan(
-        lambda step: Stage(at_step(cmdp.transitions, step), reward[step], signals[step]),
+        lambda step: (at_step(cmdp.transitions, step), reward[step], signals[step]),
         cmdp.sizes,
         soft(rates.regularization) if scheme == "dual" else greedy,
         jnp.asarray(cmdp.initial),

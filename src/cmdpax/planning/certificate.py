@@ -1,28 +1,28 @@
 """How far rounding can take computed values and bounds from the exact ones.
 
-A certificate holds for the model exactly as it is stored, in exact arithmetic. What is computed in
-double precision is therefore widened by a bound on all rounding errors, whatever the order of
-summation (Higham, Accuracy and Stability of Numerical Algorithms, chapter 3): with unit roundoff
-ε = 2⁻⁵³ a sum of n products errs by at most n ε Σ|a||b| (1 + n ε).
+A certificate holds in exact arithmetic for the model exactly as it is stored. Results in double
+precision are therefore widened by a bound on all rounding errors, whatever the order of summation
+(Higham, Accuracy and Stability of Numerical Algorithms, chapter 3): with unit roundoff ε = 2⁻⁵³ a
+sum of n products errs by at most n ε Σ|a||b| (1 + n ε).
 
 Let N be the largest number of successors of a state and an action, J = 1 + I the number of signals,
 and T_{j,h} = Σ_{k≥h} max |z_{j,k}| a bound on the values of signal j from step h on.
 
-* *Values of a deterministic policy*: a step adds a reward to an expectation of N terms, hence errs
-  by (N + 2) ε T_{j,h}; in all by (N + 2) ε Σ_h T_{j,h}, and the mean over initial states.
-* *Values of a random policy*: its occupancy is a sum over at most S·A pairs at each step, and the
+* *Values of a deterministic policy*: a step adds a reward to an expectation of N terms, so it errs
+  by (N + 2) ε T_{j,h}. The total is (N + 2) ε Σ_h T_{j,h}, plus the mean over initial states.
+* *Values of a random policy*: its occupancy is a sum over at most S·A pairs at each step, and its
   values are sums over all of them.
-* *The maximum over policies of V_{wᵀz}*: let b_h(s) be the computed wᵀW_h(s) of the policy that is
-  being built. For every action, wᵀz_h + p_h b_{h+1} ≤ b_h + δ_h, since the action was chosen by
-  computed numbers that err by (N + 2J + 2) ε Σ_j |w_j| T_{j,h}, and b_h differs from the chosen
-  number by as much again and (N + J + 2) ε of the same. By induction no policy exceeds the computed
+* *The maximum over policies of V_{wᵀz}*: let b_h(s) be the computed wᵀW_h(s) of the policy being
+  built. For every action, wᵀz_h + p_h b_{h+1} ≤ b_h + δ_h, since the action was chosen by computed
+  numbers that err by (N + 2J + 2) ε Σ_j |w_j| T_{j,h}, and b_h differs from the chosen number by as
+  much again plus (N + J + 2) ε Σ_j |w_j| T_{j,h}. By induction no policy exceeds the computed
   maximum by more than Σ_h δ_h.
 
 Rows of transitions may sum to 1 + 1e-8; the errors grow by that factor at each step.
 
-These bounds are worst-case, and grow with H² and λ. Where they exceed what was asked for, the
-maximum is computed again with 64 bits of mantissa and, if that is not enough either and the model
-is small, in integers that leave nothing to be rounded (`sharper_bound`).
+These worst-case bounds grow with H² and λ. Where they exceed the tolerance, the maximum is computed
+again with 64 bits of mantissa and, if that does not suffice and the model is small, in integers,
+without rounding (`sharper_bound`).
 """
 
 from typing import NamedTuple
@@ -37,20 +37,20 @@ from cmdpax.planning.stepping import Stepper, part_at
 
 _ROUNDOFF = 2.0**-53
 _MARGIN = 1.01  # for products of errors, and for the rounding of the bounds themselves
-_FINER = float(np.finfo(np.longdouble).eps) / 2 / _ROUNDOFF  # 2⁻¹¹, or 1 where there is no more
-_MOST_WORK = 2_000_000  # stored transitions times steps that are worth a second look
+_FINER = float(np.finfo(np.longdouble).eps) / 2 / _ROUNDOFF  # 2⁻¹¹, or 1 without extended precision
+_MOST_WORK = 2_000_000  # stored transitions times steps for which a second pass is worthwhile
 _MOST_STEPS = 5_000
 _MOST_INTEGERS = 300_000  # the same, for integers
-_BITS = 256  # behind the point: numbers of 1e-60 keep all their digits
+_BITS = 256  # after the binary point: numbers of 1e-60 keep all their digits
 
 
 class Rounding(NamedTuple):
     """Bounds on the rounding errors of one (scaled) model.
 
     Attributes:
-        of_values: of the computed (V_r, V_u) of a deterministic policy, `[1 + I]`.
-        of_policy: the same of a random policy by its occupancy, `[1 + I]`.
-        of_maximum: of the computed maximum of V_{wᵀz}, per unit of w, `[1 + I]`.
+        of_values: for the computed (V_r, V_u) of a deterministic policy, `[1 + I]`.
+        of_policy: the same for a random policy, computed from its occupancy, `[1 + I]`.
+        of_maximum: for the computed maximum of V_{wᵀz}, per unit of w, `[1 + I]`.
         size: bounds on |V_r| and |V_u|, `[1 + I]`.
     """
 
@@ -77,10 +77,10 @@ def _dot(num_terms: int) -> float:
 
 
 def rounding_of(cmdp: CMDP) -> Rounding:
-    """The bounds of a model."""
+    """The bounds for a model."""
     lists = isinstance(cmdp.transitions, Successors)
     probabilities = cmdp.transitions.probabilities if lists else cmdp.transitions
-    # As products with ones: sums along short rows take longer.
+    # Products with ones are faster than sums along short rows.
     ones = np.ones(probabilities.shape[-1], dtype=np.float32)
     num_successors = int(((probabilities > 0).astype(np.float32) @ ones).max())
     most = float((probabilities @ ones.astype(float)).max())
@@ -115,9 +115,9 @@ def sharper_bound(
     thresholds: np.ndarray,
     worth: float,
 ) -> tuple[float, float] | None:
-    """D(λ) and its error, which is at most `worth` if that can be had.
+    """D(λ) and its error, which is at most `worth` where possible.
 
-    None for a large model, and without extended precision for any that is not small.
+    None for a large model and, without extended precision, for any that is not small.
     """
     stored = jax.tree.leaves(cmdp.transitions)[-1]
     work = stored[0].size * cmdp.horizon
@@ -149,7 +149,7 @@ def _maxima(cmdp: CMDP, weights: np.ndarray) -> np.ndarray:
 
 
 def _bound_in_integers(cmdp: CMDP, weights: np.ndarray, thresholds: np.ndarray) -> float:
-    """D(λ) in integers of 2⁻²⁵⁶: doubles and their products lose no digit that matters."""
+    """D(λ) in integer multiples of 2⁻²⁵⁶: doubles and products keep every digit that matters."""
     factors, values = _as_integers(weights), np.zeros(cmdp.num_states, dtype=object)
     lists = cmdp.transitions if isinstance(cmdp.transitions, Successors) else None
     stored = cmdp.transitions if lists is None else lists.probabilities
@@ -179,10 +179,10 @@ class Certificate(NamedTuple):
     """The numbers of an optimum, in the user's units.
 
     Attributes:
-        value: V_r of what is returned, as computed.
-        constraint_values: V_u of it, `[I]`.
+        value: V_r of the policy, as computed.
+        constraint_values: its V_u, `[I]`.
         multipliers: the λ of the dual bound, `[I]`.
-        gap: the dual bound minus the value, and the rounding errors of both.
+        gap: the dual bound minus the value, plus the rounding errors of both.
     """
 
     value: float
@@ -194,7 +194,7 @@ class Certificate(NamedTuple):
 def certify(
     scaled: Scaled, values: np.ndarray, error: float, bound: float, multipliers: np.ndarray
 ) -> Certificate:
-    """From scaled values, the error of the first of them, and a bound that holds."""
+    """From scaled (V_r, V_u), the error of V_r, and a bound that includes its own error."""
     gap = max(bound - values[0], 0.0) + error
     return Certificate(
         value=scaled.number(values[0]),

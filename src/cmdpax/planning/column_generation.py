@@ -2,7 +2,7 @@
 
 The values (V_r, V_u) that policies reach form a polytope whose vertices are deterministic
 policies. So the CMDP is a linear program over mixtures of deterministic policies, with I + 1 rows
-and far too many columns, and columns are made when they are needed:
+and far too many columns, which are generated as needed:
 
 1. *master*: the best mixture of the columns so far; its duals are multipliers λ;
 2. *pricing*: the best policy for r + λᵀu, by one backward induction, is the column that promises
@@ -10,17 +10,17 @@ and far too many columns, and columns are made when they are needed:
 
        V_r^{π*} ≤ D(λ) = max_π V_{r + λᵀu}^π - λᵀc;
 
-3. stop when the smallest bound seen meets the master's value: the difference is the certified
-   gap. It never rises, and it is the truth whenever the loop stops.
+3. stop when the smallest bound so far meets the master's value: the difference is the certified
+   gap. It never grows, and it holds wherever the loop stops.
 
 The master's duals jump while it has few columns. Each round therefore prices a batch of points on
 the segment from the λ of the best bound to the master's λ (in-out separation: Wentges, 1997), in
 one batched backward induction; the master's own λ is always among them, which keeps the method
-finite. The largest slack max_π min_i (V_{u_i}^π - c_i) / e_i, in any units e, is the same with that
-slack as the objective and λ on the simplex eᵀλ = 1; it comes first, until some mixture is feasible.
+finite. The largest slack max_π min_i (V_{u_i}^π - c_i) / e_i, in any units e, is found likewise,
+with λ on the simplex eᵀλ = 1. This comes first, until some mixture is feasible.
 
-Columns, and the maxima of step 2, do not depend on c: with other thresholds the loop goes on from
-what it has. All of this happens in scaled units (`scaling`).
+Columns and the maxima of step 2 do not depend on c: with other thresholds the loop continues from
+what it has. All quantities are in scaled units (`scaling`).
 """
 
 from collections.abc import Callable
@@ -40,18 +40,18 @@ Progress = Callable[[int, float], None]
 """Called with the number of columns and the gap (infinite while nothing is feasible)."""
 
 # Points that a round prices, from the best λ (0) to the master's (1). Matrices are read once for
-# a whole batch, so four points cost little more than one; gathers cost their number.
+# a whole batch, so four points cost little more than one; lists are read once for each point.
 _DENSE_SEGMENT = np.array([1.0, 0.6, 0.3, 0.1])
 _LIST_SEGMENT = np.array([1.0, 0.5])
 _PATIENCE = 100  # rounds without progress before giving up
 _NOISE = 2.0**-53  # rounding of a value, per unit of horizon
-_MOST_KEPT = 2**26  # bytes of policies that are kept
+_MOST_KEPT = 2**26  # bytes of policies
 
 
 class Column(NamedTuple):
     """A deterministic policy: its values, and the pricing call that made it.
 
-    Where policies are large they are not kept: the same call makes them again, bit for bit.
+    Large policies are not kept: the same call makes them again, bit for bit.
     """
 
     signal_values: np.ndarray  # (V_r, V_u), scaled
@@ -75,7 +75,7 @@ class Outcome(NamedTuple):
 
     @property
     def gap(self) -> float:
-        """What is left between the mixture's value and the bound, as computed."""
+        """The bound minus the mixture's value, as computed."""
         return self.bound - self.master.value
 
 
@@ -117,9 +117,9 @@ class Generator:
     def maximise_signal(self, tolerance: float, relaxation: float, signal: int = 0) -> Outcome:
         """Solve the CMDP, given columns of which some mixture is feasible.
 
-        Signal 1 + i maximises V_{u_i} in place of V_r. Slacks, in the units in which they were
+        Signal 1 + i maximises V_{u_i} instead of V_r. Slacks, in the units in which they were
         maximised, may be as low as `-relaxation`: value and bound are those of the relaxed problem,
-        and the bound is one of the problem as it is, too.
+        and the bound also holds for the original one.
         """
         master = self._master
         master.maximise_signal(signal, master.thresholds - relaxation * master.units)
@@ -128,8 +128,8 @@ class Generator:
         return self.sharpen(self._generate(signal, tolerance, np.inf), signal, tolerance)
 
     def sharpen(self, found: Outcome, signal: int | None = None, tolerance: float = 0.0) -> Outcome:
-        """The best bound in extended precision, where rounding is above the tolerance."""
-        # Where the value errs by as much anyway, a better bound would gain nothing.
+        """Improve the bound by extended precision, where rounding exceeds the tolerance."""
+        # A bound more precise than the value would gain nothing.
         worth = max(tolerance, 0.0 if signal is None else 4 * self.rounding.of_values[signal])
         if found.gap <= tolerance and found.error <= worth:
             return found
@@ -145,7 +145,7 @@ class Generator:
         return found
 
     def is_open(self, found: Outcome, tolerance: float) -> bool:
-        """Whether the gap is larger than was asked for, and than rounding of values explains."""
+        """Whether the gap exceeds both the tolerance and what the rounding of values explains."""
         errors = self.rounding.of_values
         rounding = errors[0] + found.multipliers @ errors[1:]
         return bool(found.gap > max(tolerance * self.scaled.magnitudes[0], rounding))
@@ -165,8 +165,7 @@ class Generator:
             way = master.multipliers - found.multipliers
             points = found.multipliers + self._segment[:, None] * way
             num_new = self._price_multipliers(signal, points)
-            # Without a feasible mixture there is nothing to return: no limit while looking for one,
-            # or for what is feasible.
+            # Only V_r respects the limit: without a feasible mixture there is nothing to return.
             full = signal == 0 and len(self.columns) >= self._max_columns
             if not num_new and not full and self._outcome(master, signal).gap > tolerance:
                 num_new = self._price_others(signal)
@@ -174,9 +173,9 @@ class Generator:
                 return self._outcome(master, signal)
 
     def _outcome(self, master: MasterSolution, signal: int | None) -> Outcome:
-        """The mixture with the best bound that multipliers priced so far give at the thresholds.
+        """The mixture with the best bound from the multipliers priced so far.
 
-        The best is the lowest after rounding errors, which grow with λ, are added.
+        The best is the lowest when rounding errors, which grow with λ, are added.
         """
         points, maxima = self._priced[signal][:, :-1], self._priced[signal][:, -1]
         bounds = maxima - points @ self._master.thresholds
@@ -196,7 +195,7 @@ class Generator:
         return num_new
 
     def _price_others(self, signal: int | None) -> int:
-        """Plan for multipliers that another solver of the master finds, except for slack."""
+        """Plan for multipliers by another solver of the master; not while maximising slack."""
         if signal is None or not self.scaled.cmdp.num_constraints:
             return 0
         others = self._master.other_multipliers()

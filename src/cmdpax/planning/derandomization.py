@@ -3,23 +3,23 @@
 A mixture of I + 1 deterministic policies, written as one Markov policy, is random wherever they
 differ, which can be thousands of places (h, s) where actions tie. Any I + 1 random choices have a
 direction that keeps all V_u, along which one of them becomes certain (Carathéodory's argument).
-One pass forward through the steps makes them certain one after the other, and carries at most I.
+A single forward pass through the steps makes them certain one by one, and keeps at most I open.
 
 Let x_e be the occupancy of an alternative e = (h, s, a) to the base action of its place, and y the
 occupancy of the base action. With the decisions of later places as they are, all values and all
 later occupancies are linear in the x of the places so far:
 
-* V changes by g_e per unit of x_e, at first by the difference of Q from that of the base action;
-* the mass that arrives at a state t of the present step changes by R_e(t), at first by the
-  difference of the transition probabilities;
-* y changes by what arrives, less the x of its place.
+* V changes by g_e per unit of x_e, at first its Q minus that of the base action;
+* the mass that arrives at a state t of the current step changes by R_e(t), at first the difference
+  of the transition probabilities;
+* y changes by what arrives, minus the x of its place.
 
-When the pass meets a random place (h, s), it splits what is done there into a base action and
-alternatives: what earlier choices bring there, R_e(s), goes to the base action from then on, so
+When the pass meets a random place (h, s), it splits the decision there into a base action and
+alternatives. From then on, what earlier choices bring there, R_e(s), goes to the base action, so
 that g_e changes by R_e(s) (Q(s, base) - V(s)). If there are then more than I alternatives, their
 occupancies move along a direction that keeps V_u and does not lower V_r, until an x or a y is 0. An
-alternative without occupancy is forgotten. A base action without occupancy leaves its place to an
-alternative b there: what e brings to the place then changes g_e and R_e by as much of g_b and R_b.
+alternative without occupancy is dropped. A base action without occupancy is replaced by an
+alternative b of its place: what e brings there then changes g_e and R_e by as much of g_b and R_b.
 """
 
 import math
@@ -31,7 +31,7 @@ from cmdpax.model.cmdp import CMDP
 from cmdpax.planning.stepping import ListFlows, MatrixFlows, Stepper, values_ahead
 
 _DEPENDENT = 1e-12  # gains per unit of occupancy that count as linearly dependent
-_ROUNDING = 1e-14  # what rounding leaves of probabilities and rates that would be 0
+_ROUNDING = 1e-14  # probabilities and rates below this are 0 but for rounding
 _SKEW = 0.01  # the sine of an angle from which a cross product is accurate
 
 
@@ -44,7 +44,7 @@ def derandomize(cmdp: CMDP, policy: Float[np.ndarray, "H S A"]) -> np.ndarray:
 
 
 class Place:
-    """A state of a step, and what its base action has."""
+    """A state at a step, and the occupancy of its base action."""
 
     def __init__(self, step: int, state: int, base: int) -> None:
         """Nothing arrives yet."""
@@ -53,16 +53,16 @@ class Place:
 
 
 class Alternative:
-    """An action beside the base action of a place, with its occupancy and what it changes."""
+    """Another action than the base action of a place: its occupancy and what it changes."""
 
     def __init__(self, place: Place, action: int, occupancy: float, gains: list[float]) -> None:
         """Its reach is known once its step is over."""
         self.place, self.action, self.occupancy = place, action, occupancy
         self.gains = gains  # of V_r and V_u, per unit of occupancy
-        self.reach: np.ndarray | None = None  # of the arriving mass at the present step, `[S]`
+        self.reach: np.ndarray | None = None  # of the mass that arrives at the current step, `[S]`
 
     def add(self, factor: float, other: "Alternative") -> None:
-        """Let each unit of this one move `factor` units of another along."""
+        """Let each unit of this one bring `factor` units of another."""
         self.gains = [
             gain + factor * more for gain, more in zip(self.gains, other.gains, strict=True)
         ]
@@ -79,7 +79,7 @@ class Reduction:
         self._actions = policy.argmax(axis=2)
         self._mass = stepper.initial
         self._open: list[Alternative] = []
-        self._replaced: dict[int, int] = {}  # base actions of this step that were other ones
+        self._replaced: dict[int, int] = {}  # former base actions at this step, by state
         self._num_constraints = stepper.num_signals - 1
         steps, states = np.nonzero(np.count_nonzero(policy, axis=2) > 1)
         bases = self._actions[steps, states]
@@ -90,7 +90,7 @@ class Reduction:
         ahead = values_ahead(stepper, policy)
         base_values = stepper.q_values(steps, states, bases, ahead)
         values = stepper.q_values(steps[owner], states[owner], actions, ahead)
-        # Lists of numbers: the pass takes them one by one.
+        # Plain lists, since the pass reads them one by one.
         self._steps, self._states, self._bases = steps.tolist(), states.tolist(), bases.tolist()
         self._base_shares = decisions[np.arange(len(steps)), bases].tolist()
         self._shifts = (base_values - ahead[steps, states]).tolist()
@@ -105,7 +105,7 @@ class Reduction:
             self._others[place].append(alternative)
 
     def run(self) -> np.ndarray:
-        """Go through the steps, and write down what is left."""
+        """Go through the steps, and return the policy that is left."""
         certain = self._actions[:, :, None] == np.arange(self._shape[2])
         flows, done = self._stepper.flows(certain), 0
         for index, step in enumerate(self._steps):
@@ -135,11 +135,11 @@ class Reduction:
         while len(self._open) > self._num_constraints:
             active = self._open[-self._num_constraints - 1 :]
             direction = self._direction(active)
-            assert direction is not None  # there are more than constraints
+            assert direction is not None  # there are more of them than constraints
             self._move(active, direction)
 
     def _direction(self, active: list[Alternative]) -> list[float] | None:
-        """How to move occupancies such that V_u stays and V_r does not fall."""
+        """How to move occupancies so that V_u stays and V_r does not fall."""
         move = _idle_direction([one.gains[1:] for one in active])
         if move is None:
             return None
@@ -147,7 +147,7 @@ class Reduction:
         return move if rise >= 0 else [-rate for rate in move]
 
     def _move(self, active: list[Alternative], direction: list[float]) -> None:
-        """Go as far as occupancies allow, and close the alternative that ends the way."""
+        """Move as far as occupancies allow, and close the alternative that stops it."""
         places = list(dict.fromkeys(one.place for one in self._open))
         changes = dict.fromkeys(places, 0.0)
         for one, rate in zip(active, direction, strict=True):
@@ -159,7 +159,7 @@ class Reduction:
             *zip(active, direction, strict=True),
             *changes.items(),
         ]
-        # Rates of rounding would be ways of any length.
+        # Rates that are rounding would allow moves of any length.
         ends = [(thing.occupancy / -rate, thing) for thing, rate in moved if rate < -_ROUNDING]
         length, end = min(ends, key=lambda pair: pair[0])
         for thing, rate in moved:
@@ -191,7 +191,7 @@ class Reduction:
         return heir
 
     def _advance(self, step: int, flows: MatrixFlows | ListFlows) -> None:
-        """To the next step: mass and reaches go where the base actions lead."""
+        """Go to the next step: mass and reaches follow the base actions."""
         earlier = [one for one in self._open if one.reach is not None]
         vectors = np.array([self._mass, *[one.reach for one in earlier]])
         pushed = flows.push(step, vectors)
@@ -207,7 +207,7 @@ class Reduction:
             self._mass = self._mass + one.occupancy * one.reach
 
     def _difference(self, step: int, state: int, action: int, other: int) -> np.ndarray:
-        """How one action leads elsewhere than the other."""
+        """Where one action leads, minus where the other does."""
         row = self._stepper.row(step, state, action)
         return row - self._stepper.row(step, state, other)
 
@@ -230,9 +230,9 @@ class Reduction:
 
 
 def _idle_direction(gains: list[list[float]]) -> list[float] | None:
-    """A unit vector over E rows of I gains that those do not notice; None if they are independent.
+    """A unit vector x with xᵀG = 0 for E rows G of I gains; None if the rows are independent.
 
-    With one constraint or two it is written out, since it is wanted at every random place.
+    It is needed at every random place, hence written out for one and two constraints.
     """
     match gains:
         case [[one], [other]]:

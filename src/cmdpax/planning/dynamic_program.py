@@ -1,15 +1,14 @@
 """Backward induction: greedy, and soft (entropy-regularized).
 
-Both plan for the signal z = w_0 r + Σ_i w_i u_i, where w = (1, λ) is the Lagrangian's reward and
-w = (0, λ) the one that looks for feasibility. With V_{H+1} = 0, backward in h:
+Both plan for the signal z = w_0 r + Σ_i w_i u_i: w = (1, λ) gives the Lagrangian's reward, and
+w = (0, λ) the signal that tests feasibility. With V_{H+1} = 0, backward in h:
 
 * greedy: Q_h = z_h + p_h V_{h+1},  V_h(s) = max_a Q_h(s, a);
 * soft:   Q_h = z_h + p_h V_{h+1},  V_h(s) = τ log Σ_a exp(Q_h(s, a)/τ),  π_h = softmax(Q_h/τ),
   the maximum of V_z^π + τ·entropy over policies.
 
-Along the way both carry the values of every single signal under the policy that is being built,
-W_h(s) = (V_r, V_{u_1}, …), so that one backward pass plans *and* evaluates. In the greedy case
-V = W w, hence only W is carried.
+Both also carry the values of each signal under the policy being built, W_h(s) = (V_r, V_{u_1}, …),
+so that one backward pass plans *and* evaluates. In the greedy case V = W w, so only W is carried.
 """
 
 from collections.abc import Callable
@@ -36,9 +35,9 @@ _WORTH_MOVING = 250_000  # stored transitions times steps from which an accelera
 
 
 def place(cmdp: CMDP) -> CMDP:
-    """The model on the device that plans it fastest: an accelerator only where it is large.
+    """The model on the device that plans it fastest: an accelerator only if it is large.
 
-    Planning is a chain of H small steps, and an accelerator takes its time to begin each.
+    Planning is a chain of H small steps, and each takes an accelerator time to launch.
     """
     stored = jax.tree.leaves(cmdp.transitions)[-1]
     work = stored.size * (cmdp.horizon if stored.shape[0] == 1 else 1)
@@ -51,7 +50,7 @@ def place(cmdp: CMDP) -> CMDP:
 
 @jax.jit
 def _as_arguments(cmdp: CMDP) -> CMDP:
-    """A small model moves faster as the arguments of a compiled function than on its own."""
+    """Small models move faster as arguments of a compiled function than by `device_put`."""
     return cmdp
 
 
@@ -135,7 +134,7 @@ def soft(regularization: Float[Array, ""]) -> Rule:
 def greedy(
     q_values: Float[Array, "S A"],
 ) -> tuple[Float[Array, "S A"], Float[Array, " S"]]:
-    """The lowest of the actions within rounding of the maximum: 1e-10, or 1e-6 in single."""
+    """The first action within rounding of the maximum: 1e-10, or 1e-6 in single precision."""
     tolerance = 1e-10 if q_values.dtype == jnp.float64 else 1e-6
     values = jnp.max(q_values, axis=-1)
     chosen = jnp.argmax(q_values >= values[:, None] - tolerance, axis=-1)
@@ -150,7 +149,7 @@ def backward_plan(
     initial: Float[Array, " S"],
     unrolled: bool = False,
 ) -> SoftPlan:
-    """Backward induction with any rule, evaluating the signals under the policy that it makes."""
+    """Backward induction by any rule, which also evaluates the signals under its policy."""
 
     def step(
         values: Float[Array, "L S"] | None, at: tuple[Any, ...]

@@ -19,12 +19,12 @@ from cmdpax.errors import InfeasibleError, SolverError
 from cmdpax.planning.column_generation import Generator, Outcome
 
 TOLERANCE = 1e-9
-"""What a policy may lack of a threshold, relative to the scale of its constraint."""
+"""How far a policy may miss a threshold, relative to the scale of its constraint."""
 
 _SLACK_TOLERANCE = 1e-13
 _ROUNDING = 2.0**-51  # of values, per unit of horizon
 _MOST_ROUNDING = 1e-10
-_SENSITIVE = 1e-3  # of scale: rounding that changes the optimum by more decides about it
+_SENSITIVE = 1e-3  # effects of rounding on the optimum, relative to scale, that call for caution
 _MOST_STEPS = 100
 
 
@@ -38,13 +38,13 @@ class SlaterGap(NamedTuple):
 def negligible_slack(horizon: int, cautious: bool = False) -> float:
     """Slack, relative to scale, below which rounding might decide what is feasible.
 
-    Usually little is enough. More is safer, and costs λ times as much.
+    Usually little suffices. More is safer, and costs λ times as much.
     """
     return min(2 * _ROUNDING * horizon**1.5, _MOST_ROUNDING) if cautious else _ROUNDING * horizon
 
 
 def raise_slack(generator: Generator, thresholds: np.ndarray, goal: float) -> Outcome:
-    """The largest slack relative to the scales of the constraints, or one that meets the goal."""
+    """The largest slack relative to the scales of the constraints, or one that reaches the goal."""
     scaled = generator.scaled
     clipped, scales = scaled.clipped(thresholds), scaled.magnitudes[1:]
     return generator.maximise_slack(clipped, scales, _SLACK_TOLERANCE, goal)
@@ -57,14 +57,14 @@ def maximise(
     signal: int = 0,
     explain: bool = True,
 ) -> Outcome:
-    """The optimum at the thresholds: of V_r, or of V_{u_i} for signal 1 + i.
+    """Maximise V_r at the thresholds, or V_{u_i} for signal 1 + i.
 
     Args:
         generator: the columns so far.
         thresholds: c, in the user's units.
         tolerance: the gap at which to stop, relative to the scale of the signal.
         signal: what is maximised.
-        explain: whether an `InfeasibleError` needs the Slater gap, which takes its time.
+        explain: whether an `InfeasibleError` needs the Slater gap, which takes time.
 
     Raises:
         InfeasibleError: no policy meets the thresholds.
@@ -86,7 +86,7 @@ def maximise(
 def _require_feasible(
     generator: Generator, thresholds: np.ndarray, goal: float, explain: bool
 ) -> float:
-    """By how much to relax the thresholds, relative to scale; 0 with slack beyond the goal."""
+    """How much to relax the thresholds, relative to scale; 0 if the slack reaches the goal."""
     if not len(thresholds):
         return 0.0
     slack = raise_slack(generator, thresholds, goal)
@@ -112,17 +112,17 @@ def _require_feasible(
 
 
 def slater_gap_of(generator: Generator, thresholds: np.ndarray) -> SlaterGap:
-    """Ξ in the user's units: what a mixture has, if the bound of the best multipliers confirms it.
+    """Ξ in the user's units: the slack of a mixture, if the best bound confirms it.
 
     Ξ is the root t of F(t) = max_π min_i (V_{u_i}^π - c_i - e_i t) / s_i, where e_i is the user's
     unit in the scaled units of constraint i. F is concave, decreasing and piecewise linear, so
-    Newton's method ends: each step solves one program in the scales of the constraints, which the
-    units of the user, 1e16 apart perhaps, do not disturb.
+    Newton's method ends. Each step solves one program in the scales of the constraints, whatever
+    the user's units, which may be 1e16 apart.
     """
     scaled, scales = generator.scaled, generator.scaled.magnitudes[1:]
     smallest, units = scaled.smallest_units()
     wanted = scaled.thresholds(thresholds)
-    gap = float(((scaled.limit - wanted) / units).min())  # none exceeds it
+    gap = float(((scaled.limit - wanted) / units).min())  # an upper bound
     for _ in range(_MOST_STEPS):
         found = generator.maximise_slack(
             wanted + units * gap, scales, _SLACK_TOLERANCE, goal=np.inf

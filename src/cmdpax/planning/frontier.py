@@ -11,9 +11,9 @@ that can be met, max_π V_{u_i}^π subject to the others. Its slope is -λ_i, wh
 kink every slope between the two neighbours' is that of some optimal λ.
 
 Neither a policy's values (V_r, V_u) nor the maximum over policies of V_{r + λᵀu} depends on c. So
-the columns of one threshold are columns of all, and each λ that was ever priced gives a bound at
-every threshold: one `Generator` serves the whole frontier, and points beside each other need few
-new columns, or none.
+the columns of one threshold serve all others, and each λ priced so far gives a bound at every
+threshold: one `Generator` serves the whole frontier, and neighbouring points need few new columns,
+or none.
 """
 
 import math
@@ -198,7 +198,7 @@ def _spaced(start: float, width: float, num_points: int) -> np.ndarray:
 
 
 def _numbers(thresholds: npt.ArrayLike) -> np.ndarray:
-    """The thresholds that were given, as an array of the caller's own."""
+    """The given thresholds as a new array."""
     sentence = (
         f"thresholds is {shown(thresholds)}, it must be a list of numbers such as [0.5, 1.0]."
     )
@@ -232,7 +232,7 @@ def _check(cmdp: CMDP, constraint: Any, num_points: Any) -> None:
 def _optimum(
     generator: Generator, thresholds: np.ndarray, tolerance: float, point: int
 ) -> Outcome | None:
-    """The optimum at a point; None where nothing is feasible, as far as one can tell."""
+    """The optimum at a point; None if it is infeasible, or cannot be told from infeasible."""
     try:
         return maximise(generator, thresholds, tolerance, explain=False)
     except InfeasibleError:

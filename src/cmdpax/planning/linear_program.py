@@ -9,8 +9,7 @@ Over occupancies d_h(s, a) ≥ 0,
 
 with H·S·A variables and H·S + I rows, as sparse matrices, by HiGHS through SciPy. The duals of the
 last rows are the multipliers λ*. The Slater gap is the same program with max t subject to
-Σ_h ⟨d_h, u_{i,h}⟩ - c_i ≥ t. What HiGHS says is not believed here or elsewhere without a
-certificate (`occupancies`).
+Σ_h ⟨d_h, u_{i,h}⟩ - c_i ≥ t. No answer of HiGHS is trusted without a certificate (`occupancies`).
 """
 
 import math
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 _OPTIONS = {
     "primal_feasibility_tolerance": 1e-10,
     "dual_feasibility_tolerance": 1e-10,
-    "presolve": False,  # on chains of 500 steps it may call itself without end, a crash
+    "presolve": False,  # it may recurse until it crashes on chains of 500 steps
 }
 
 
@@ -94,7 +93,7 @@ def _step_matrix(cmdp: CMDP, step: int) -> "scipy.sparse.coo_array":
 
 
 def _written_out(cmdp: CMDP, signals: np.ndarray) -> np.ndarray:
-    """Signals at every step, also where they are the same, as rows `[…, H·S·A]`."""
+    """Signals at every step, stationary ones repeated, as rows `[…, H·S·A]`."""
     before, shape = signals.shape[:-3], cmdp.sizes[1:]
     return np.broadcast_to(signals, (*before, *shape)).reshape(*before, math.prod(shape))
 
@@ -102,7 +101,7 @@ def _written_out(cmdp: CMDP, signals: np.ndarray) -> np.ndarray:
 def _solve(
     cmdp: CMDP, cost: np.ndarray, rows: np.ndarray, flow: Any, initial: np.ndarray, lower: Any
 ) -> tuple[np.ndarray, np.ndarray] | str:
-    """Minimise `cost` by HiGHS subject to `rows` x ≤ -c, the flow and lower bounds on x."""
+    """Minimise `cost` x by HiGHS, subject to `rows` x ≤ -c, the flow and lower bounds on x."""
     import scipy.optimize
 
     bounds = np.column_stack([np.broadcast_to(lower, cost.shape), np.full(cost.shape, np.inf)])

@@ -9,14 +9,14 @@ or f (or one of the g) where that is not negative,
 
     max Σ_j w_j f_j   subject to the same and t ≥ 0.
 
-They are one linear program with I + 1 rows. Any single column is a feasible basis of the first
-together with t, and the optimal basis of the first is feasible for the second (t is then one more
-surplus), so no basis has to be searched for. New columns leave a basis feasible, and simplex goes
-on from there.
+Both are one linear program with I + 1 rows. Any single column together with t is a feasible basis
+of the first, and the optimal basis of the first is feasible for the second (t is then one more
+surplus), so no basis has to be searched for. New columns leave a basis feasible, and simplex
+continues from there.
 
-Columns may differ by rounding alone, and so may the vertices between them. A basis that turns out
-to be useless is thrown away; then improvements count as rounding that are larger and larger, and at
-last the mixture that is there stays.
+Columns may differ by rounding alone, and so may the vertices between them. A basis that proves
+useless is discarded; then ever larger improvements count as rounding, and finally the last mixture
+stays.
 """
 
 from typing import NamedTuple
@@ -25,9 +25,9 @@ import numpy as np
 
 from cmdpax.planning.simplex import Extended, Vertex, maximise
 
-_NEGATIVE = 1e-12  # a weight or surplus below minus this is no rounding
+_NEGATIVE = 1e-12  # a weight or surplus below minus this is not rounding
 _NOISES = np.array([1.0, 1e2, 1e4, 1e6])  # of values, tried one after the other
-_MISSED = 1e-12  # per unit of horizon: a mixture that misses a row by more is not believed
+_MISSED = 1e-12  # per unit of horizon: a mixture that misses a row by more is rejected
 
 
 class MasterSolution(NamedTuple):
@@ -37,7 +37,7 @@ class MasterSolution(NamedTuple):
         value: Σ_j w_j f_j, or that of a g_i, or t.
         weights: w, one per column.
         multipliers: λ ≥ 0 of the slack rows (Σ_i e_i λ_i = 1 when t is maximised).
-        clean: whether it is a vertex; columns that are nearly alike make others.
+        clean: whether it is a vertex; columns that are nearly alike may prevent that.
     """
 
     value: float
@@ -98,14 +98,14 @@ class Master:
         return self._last
 
     def other_multipliers(self) -> np.ndarray | None:
-        """Duals by HiGHS, min over λ ≥ 0 of max_j (f_j + λᵀ(g_j - c)); None if it has none.
+        """Duals by HiGHS, min over λ ≥ 0 of max_j (f_j + λᵀ(g_j - c)); None if it finds none.
 
-        Where vertices coincide, simplex may end at duals that promise nothing new and still bound
-        nothing; another algorithm ends at others.
+        Where vertices coincide, simplex may end at duals that yield neither a new column nor a
+        good bound; another algorithm ends at others.
         """
         try:
             from scipy.optimize import linprog
-        except ModuleNotFoundError:  # a bare machine: the certificate will say how far it came
+        except ModuleNotFoundError:  # the certificate will say how far it came
             return None
         slacks = self._values[:, 1:] - self.thresholds
         gains = np.zeros(len(slacks)) if self._signal is None else self._values[:, self._signal]
@@ -119,7 +119,7 @@ class Master:
         return np.maximum(found.x[:-1], 0.0) if found.status == 0 else None
 
     def stay(self) -> MasterSolution:
-        """Without a step of simplex: the last mixture, or else the column with the most slack."""
+        """The last mixture, or else the column with the most slack, without a simplex step."""
         weights = np.zeros(len(self._values))
         multipliers = np.zeros(self._num_rows - 1)
         if self._last is not None:
@@ -142,7 +142,7 @@ class Master:
     def _first_basis(self, noise: float) -> np.ndarray | None:
         """One column, t, and the surpluses of all rows but the tightest.
 
-        If that is to be feasible with t ≥ 0, then t is raised first.
+        Where t has to be at least 0, it is raised first.
         """
         if self._num_rows == 1:
             gains = np.zeros(len(self._values)) if self._signal is None else self._values[:, 0]
@@ -170,7 +170,7 @@ class Master:
         return maximise(self._matrix, right, gains, basis, free, noise)
 
     def _optimise(self, basis: np.ndarray | None, noise: float) -> MasterSolution | None:
-        """The optimum from a basis; None without one, and if what comes out misses a row."""
+        """The optimum from a basis; None without one, and if the mixture misses a row."""
         vertex = None if basis is None else self._simplex(self._signal, basis, noise)
         weights = None if vertex is None else self._weights_of(vertex)
         if vertex is None or weights is None:

@@ -51,7 +51,7 @@ def solve_occupancies(scaled: Scaled) -> tuple[Certificate, Recover] | str:
 
 
 def _has_slack(scaled: Scaled) -> bool:
-    """Whether thresholds can be met with more to spare than HiGHS allows itself.
+    """Whether thresholds can be met with more slack than the tolerance of HiGHS.
 
     Without slack a policy that misses a threshold by 1e-12 may be worth anything.
     """

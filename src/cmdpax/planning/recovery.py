@@ -96,7 +96,7 @@ def mixture_occupancy(cmdp: CMDP, mixture: Mixture) -> np.ndarray:
 
 def greedy_actions(cmdp: CMDP, multipliers: np.ndarray) -> np.ndarray:
     """Optimal actions for r + λᵀu, `[H, S]`."""
-    # As many rows as pricing has: the same program serves.
+    # As many rows as pricing has, so that the same compiled program serves.
     batch = np.tile(np.insert(multipliers, 0, 1.0), (len(segment_of(cmdp)), 1))
     return np.asarray(greedy_plans(place(cmdp), batch).actions[0], dtype=np.intp)
 

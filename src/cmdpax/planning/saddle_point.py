@@ -11,7 +11,8 @@ numbers on a box,
     D_τ(λ) = softDP_τ(r + λᵀu) - λᵀc + τ/2 ‖λ‖²,    ∇D_τ(λ) = V_u^{π_λ} - c + τλ,
 
 minimised by L-BFGS-B, then by projected Newton steps down to rounding (the policy's error is that
-of λ divided by τ, so L-BFGS's 1e-8 would not do). The Hessian is the derivative of V_u^{π_λ} by λ.
+of λ divided by τ, so L-BFGS's 1e-8 would not suffice). The Hessian is ∂V_u^{π_λ}/∂λ,
+plus τ on the diagonal.
 """
 
 from typing import NamedTuple
@@ -28,7 +29,7 @@ from cmdpax.model.validation import validate
 from cmdpax.planning.dynamic_program import SoftPlan, place, soft_plan
 
 _MAX_NEWTON_STEPS = 200
-_PATIENCE = 3  # steps without improvement that end it
+_PATIENCE = 3  # steps without improvement before it ends
 _ROUNDING = 1e-14  # of values
 _PART_KEPT = 1e-4  # of the decrease that the gradient promises (Armijo)
 
@@ -82,15 +83,19 @@ def solve_regularized(
         multipliers = _quasi_newton(dual, multipliers, max_multiplier)
         multipliers = _newton(dual, multipliers, max_multiplier)
     value, gradient, plan = dual(multipliers)
-    step = np.clip(multipliers - gradient, 0.0, max_multiplier)
     return RegularizedSolution(
         value=value,
         policy=np.exp(plan.log_policy),
         multipliers=multipliers,
         log_policy=np.array(plan.log_policy),
         constraint_values=np.array(plan.signal_values)[1:],
-        residual=float(np.abs(multipliers - step).max(initial=0.0)),
+        residual=_residual(multipliers, gradient, max_multiplier),
     )
+
+
+def _residual(multipliers: np.ndarray, gradient: np.ndarray, max_multiplier: float) -> float:
+    step = np.clip(multipliers - gradient, 0.0, max_multiplier)
+    return float(np.abs(multipliers - step).max(initial=0.0))
 
 
 class _Dual:
@@ -113,8 +118,7 @@ class _Dual:
 
     def hessian(self, multipliers: np.ndarray) -> np.ndarray:
         tau = self._regularization
-        slope = _slope(self._cmdp, jnp.asarray(multipliers), jnp.asarray(tau))
-        slope = np.asarray(slope)
+        slope = np.asarray(_slope(self._cmdp, jnp.asarray(multipliers), jnp.asarray(tau)))
         return (slope + slope.T) / 2 + tau * np.eye(len(multipliers))
 
 
@@ -139,7 +143,7 @@ def _slope(
 
 
 def _quasi_newton(dual: _Dual, multipliers: np.ndarray, max_multiplier: float) -> np.ndarray:
-    """L-BFGS-B: near the minimum from anywhere."""
+    """L-BFGS-B: from anywhere to near the minimum."""
     import scipy.optimize
 
     result = scipy.optimize.minimize(
@@ -157,14 +161,10 @@ def _newton(dual: _Dual, multipliers: np.ndarray, max_multiplier: float) -> np.n
     """Projected Newton steps (Bertsekas, 1982), until they no longer improve.
 
     Multipliers near a bound that the gradient would cross go to the bound. If they took part in the
-    Newton step, the bound would cut it short, and what is left might not be a descent.
+    Newton step, the bound would cut it short, and the remainder might not descend.
     """
-
-    def residual(point: np.ndarray, gradient: np.ndarray) -> float:
-        return float(np.abs(point - np.clip(point - gradient, 0.0, max_multiplier)).max())
-
     value, gradient, _ = dual(multipliers)
-    error = residual(multipliers, gradient)
+    error = _residual(multipliers, gradient, max_multiplier)
     best, least, idle = multipliers, error, 0
     for _ in range(_MAX_NEWTON_STEPS):
         near = min(error, 0.01 * max_multiplier)
@@ -172,9 +172,9 @@ def _newton(dual: _Dual, multipliers: np.ndarray, max_multiplier: float) -> np.n
         for length in 0.5 ** np.arange(30):
             trial = np.clip(multipliers + length * step, 0.0, max_multiplier)
             trial_value, trial_gradient, _ = dual(trial)
-            trial_error = residual(trial, trial_gradient)
+            trial_error = _residual(trial, trial_gradient, max_multiplier)
             promised = gradient @ (multipliers - trial)
-            # Near the minimum all values are alike, but for rounding, and gradients decide.
+            # Near the minimum values differ by rounding alone, and gradients decide.
             if trial_value <= value - _PART_KEPT * promised or trial_error <= error / 2:
                 break
         improved = trial_error < least or trial_value < value - _ROUNDING * abs(value)
@@ -190,7 +190,7 @@ def _newton(dual: _Dual, multipliers: np.ndarray, max_multiplier: float) -> np.n
 def _direction(
     dual: _Dual, multipliers: np.ndarray, gradient: np.ndarray, near: float, max_multiplier: float
 ) -> np.ndarray:
-    """Newton's step for multipliers that are free, and minus the gradient for the others."""
+    """Newton's step for free multipliers, and minus the gradient for the others."""
     pinned = ((multipliers <= near) & (gradient > 0)) | (
         (multipliers >= max_multiplier - near) & (gradient < 0)
     )

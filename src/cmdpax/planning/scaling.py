@@ -1,10 +1,9 @@
 """The objective and each constraint in units of its own.
 
-Models mix units: euros, seconds and probabilities, between 1e-8 and 1e8. Planning works on signals
-that are divided by powers of two, so that the largest entry of each lies in [1/2, 1). Such a
-division is exact, but for entries 1e-308 times the largest: the scaled model has the same policies,
-the same optimum and the same certificates, and every tolerance is relative to the signal that it
-belongs to.
+Models mix units: euros, seconds and probabilities, between 1e-8 and 1e8. Planning divides signals
+by powers of two, so that the largest entry of each lies in [1/2, 1). Such a division is exact,
+except for entries below 1e-308 times the largest: the scaled model has the same policies, optimum
+and certificates, and every tolerance is relative to its signal.
 """
 
 from typing import NamedTuple
@@ -34,12 +33,12 @@ class Scaled(NamedTuple):
 
     @property
     def limit(self) -> float:
-        """More than any value, though rows may sum to a little more than 1."""
+        """More than any value, even where rows sum to a little more than 1."""
         horizon = self.cmdp.horizon
         return (horizon + 1) * (1 + ROW_SUM_TOLERANCE) ** horizon
 
     def clipped(self, thresholds: np.ndarray) -> np.ndarray:
-        """The same, between what every policy meets and what none does."""
+        """The same, clipped to the range from what every policy meets to what none does."""
         return np.clip(self.thresholds(thresholds), -self.limit, self.limit)
 
     def to_user(self, values: np.ndarray) -> np.ndarray:
@@ -51,9 +50,9 @@ class Scaled(NamedTuple):
         return float(np.ldexp(value, self.exponents[signal]))
 
     def smallest_units(self) -> tuple[int, np.ndarray]:
-        """The exponent of the smallest unit, and that unit as a part e_i of every constraint's.
+        """The exponent of the smallest unit, and that unit as a fraction e_i of each constraint's.
 
-        A slack t in it is e_i t in scaled units.
+        A slack of t such units is e_i t in scaled units.
         """
         smallest = int(self.exponents[1:].min())
         return smallest, np.ldexp(1.0, smallest - self.exponents[1:])
@@ -70,13 +69,11 @@ def scale(cmdp: CMDP) -> Scaled:
     magnitudes, exponents = np.frexp(np.where(largest > 0, largest, 0.5))
     exponents = exponents.astype(np.int64)
     scaled = Scaled(cmdp, exponents, np.where(largest > 0, magnitudes, 1.0))
-    if not exponents.any():
-        return scaled._replace(cmdp=cmdp.replace(thresholds=scaled.clipped(cmdp.thresholds)))
-    factors = np.ldexp(1.0, -exponents)  # exact, as `validate` allows no scales beyond 1e±140
-    return scaled._replace(
-        cmdp=cmdp.replace(
-            rewards=factors[0] * cmdp.rewards,
-            constraint_rewards=factors[1:, None, None, None] * cmdp.constraint_rewards,
-            thresholds=scaled.clipped(cmdp.thresholds),
+    cmdp = cmdp.replace(thresholds=scaled.clipped(cmdp.thresholds))
+    if exponents.any():
+        factors = np.ldexp(1.0, -exponents)  # exact, as `validate` allows no scales beyond 1e±140
+        constraint_rewards = factors[1:, None, None, None] * cmdp.constraint_rewards
+        cmdp = cmdp.replace(
+            rewards=factors[0] * cmdp.rewards, constraint_rewards=constraint_rewards
         )
-    )
+    return scaled._replace(cmdp=cmdp)

@@ -1,10 +1,10 @@
 """Primal simplex for linear programs with a handful of rows, in extended precision.
 
 It maximises gainsᵀx subject to `columns` x = `right` and x ≥ 0 (one variable may be free), from a
-basis that is feasible. Planning has few rows, one per constraint and one more, but demands much of
-them: policies whose values differ by rounding alone, and constraints without slack, make bases
-that are singular in double precision. Solvers made for a million rows give up there. A few rows
-can afford NumPy's `longdouble` (64 bits of mantissa on x86-64) and an inverse that is written out.
+feasible basis. Planning has few rows, one per constraint and one more, but they are demanding:
+policies whose values differ by rounding alone, and constraints without slack, make bases that are
+singular in double precision. Solvers made for a million rows give up there. A few rows can afford
+NumPy's `longdouble` (64 bits of mantissa on x86-64) and an explicit inverse.
 
 Every basis on the way is feasible, so stopping anywhere leaves a solution.
 """
@@ -21,8 +21,8 @@ _MOST_PIVOTS = 2_000
 _PATIENCE = 20  # pivots without gain after which Bland's rule forbids cycles
 _SAFE_PIVOT = 1e-3  # below it, relative to the direction, an update would lose digits
 _REFINEMENTS = 2
-_NEAR = 1e-7  # the error of an inverse that two refinements make good
-_REFRESH = 10  # pivots after which the inverse is made anew
+_NEAR = 1e-7  # the error of an inverse that two refinements remove
+_REFRESH = 10  # pivots after which the inverse is computed afresh
 
 
 class Vertex(NamedTuple):
@@ -34,10 +34,7 @@ class Vertex(NamedTuple):
 
 
 def invert(matrix: np.ndarray) -> np.ndarray | None:
-    """An inverse that refinement makes exact; None if the matrix is singular.
-
-    That of double precision, where it is good enough to start from.
-    """
+    """An inverse that is good enough to be refined; None if the matrix is singular."""
     try:
         quick = np.linalg.inv(matrix.astype(float)).astype(Extended)
     except np.linalg.LinAlgError:
@@ -46,14 +43,14 @@ def invert(matrix: np.ndarray) -> np.ndarray | None:
 
 
 def _inverts(inverse: np.ndarray, matrix: np.ndarray) -> bool:
-    """Whether refinement with the inverse converges fast: each gains as many digits again."""
+    """Whether refinement with the inverse converges fast."""
     error = inverse @ matrix
     error.flat[:: len(matrix) + 1] -= 1.0
     return bool(np.abs(error).max() <= _NEAR)
 
 
 def eliminate(matrix: np.ndarray) -> np.ndarray | None:
-    """The inverse in extended precision, by Gauss and Jordan with row exchanges."""
+    """The inverse in extended precision, by Gauss-Jordan elimination with row exchanges."""
     size = len(matrix)
     table = np.concatenate([matrix.astype(Extended), np.eye(size, dtype=Extended)], axis=1)
     for column in range(size):
@@ -85,7 +82,7 @@ def maximise(
         gains: `[n]`.
         basis: m variables with `columns[:, basis]` x = `right` for some x ≥ 0.
         free: a variable of the basis that may be negative; it stays in the basis.
-        noise: the errors of gains and columns; improvements below them are none.
+        noise: the errors of gains and columns; smaller improvements do not count.
     """
     basis, matrix, idle = basis.copy(), columns[:, basis], 0
     inverse, fresh = invert(matrix), True
@@ -107,7 +104,7 @@ def maximise(
         if entering is None or leaving is None:
             if fresh or _inverts(inverse, matrix):
                 return Vertex(basis, point, duals)
-            # What looks like the end may be what updates have left of the inverse.
+            # What looks like the end may be due to an inverse worn by updates.
             inverse, fresh = invert(matrix), True
             continue
         step = max(float(point[leaving]), 0.0) / float(direction[leaving])
@@ -142,10 +139,10 @@ def _entering(reduced: np.ndarray, tolerance: float, lowest: bool) -> int | None
 def _leaving(
     point: np.ndarray, direction: np.ndarray, basis: np.ndarray, free: int | None, lowest: bool
 ) -> int | None:
-    """The row whose variable first becomes 0; of several, that with the largest pivot.
+    """The row whose variable first becomes 0; among several, the one with the largest pivot.
 
-    Several are those that a little slip would let pass (Harris, 1973): with degenerate vertices
-    the first one alone may have a pivot that is rounding.
+    Rows tie if a small slip would let them pass (Harris, 1973): at degenerate vertices the pivot
+    of the very first row may be rounding.
     """
     shrinking = direction > _PIVOT * np.abs(direction).max()
     if free is not None:

@@ -117,7 +117,7 @@ def solve(
         (0.6, [1.0])
     """
     validate(cmdp)
-    _check_method(method)
+    check_choice("method", method, METHODS)
     tolerance = require_positive("tolerance", tolerance)
     max_columns = require_count("max_columns", max_columns)
     if method == "occupancy-lp":
@@ -132,10 +132,10 @@ def slater_gap(
     """The Slater gap Ξ = max_π min_i (V_{u_i}^π - c_i); None without constraints.
 
     Positive: all constraints can be met with that much to spare. Zero: feasible without slack.
-    Negative: infeasible, by that much. All in the units of the model.
+    Negative: infeasible by that much. All in the units of the model.
     """
     validate(cmdp)
-    _check_method(method)
+    check_choice("method", method, METHODS)
     if not cmdp.num_constraints:
         return None
     if method == "occupancy-lp":
@@ -146,12 +146,8 @@ def slater_gap(
     return slater_gap_of(Generator(cmdp, progress, max_columns=10_000), cmdp.thresholds)
 
 
-def _check_method(method: str) -> None:
-    check_choice("method", method, METHODS)
-
-
 def _warn_of_fallback(reason: str, stacklevel: int) -> None:
-    """The level is past the public function and its double-precision context."""
+    """The stack level is past the public function and its double-precision context."""
     warnings.warn(
         f"the occupancy program was left to column generation: {reason}.",
         CmdpaxWarning,

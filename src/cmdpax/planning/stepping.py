@@ -1,8 +1,8 @@
 """Steps of a model under given decisions, on NumPy arrays.
 
-Recovering a policy goes through the steps a few times. Compiled programs would spend their time on
-being compiled. What decisions make of the transitions of a step is therefore collected for many
-steps at once, and one step is then a single product.
+Recovering a policy passes through the steps only a few times, so compilation would not pay.
+Instead, the transitions under the given decisions are collected for many steps at once, and each
+step is then a single product.
 """
 
 import numpy as np
@@ -19,7 +19,7 @@ class Stepper:
     """The transitions and signals of a model by step, state and action."""
 
     def __init__(self, cmdp: CMDP) -> None:
-        """Keep views of the model's arrays; short lists become matrices."""
+        """Keep views of the model's arrays; lists of few states become matrices."""
         self.horizon, self.num_states = cmdp.horizon, cmdp.num_states
         self.num_signals = 1 + cmdp.num_constraints
         self.initial = cmdp.initial
@@ -37,7 +37,7 @@ class Stepper:
         return np.stack(of_each, axis=1)
 
     def gained(self, policy: Shaped[np.ndarray, "H S A"]) -> Float[np.ndarray, "H S J"]:
-        """What each step gives under a policy."""
+        """The expected signals of each step under a policy."""
         result = np.empty((*policy.shape[:2], self.num_signals))
         for index, signal in enumerate(self._signals):
             np.einsum(
@@ -176,7 +176,7 @@ def _expected(
 def part_at(array: np.ndarray, step: int | np.ndarray, *index: np.ndarray | int) -> np.ndarray:
     """Entries of an array whose leading axis is the horizon, or 1 (stationary)."""
     if array.shape[0] == 1:
-        # A step for each pair still sets the shape of the result.
+        # Steps still broadcast against the other indices.
         index = index if np.ndim(step) < 2 else tuple(np.broadcast_arrays(step, *index)[1:])
         return array[0][index]
     return array[(step, *index)]

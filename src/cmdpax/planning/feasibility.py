@@ -133,12 +133,9 @@ def slater_gap_of(generator: Generator, thresholds: np.ndarray) -> SlaterGap:
         gap = min(gap, lower)
         if met:
             break
-    weights, columns = (
-        found.master.weights,
-        [column.signal_values[1:] for column in generator.columns],
-    )
-    mixed = weights @ np.array(columns[: len(weights)])
-    reached = float(((mixed - wanted) / units).min())
+    weights = found.master.weights
+    columns = np.array([column.signal_values[1:] for column in generator.columns[: len(weights)]])
+    reached = float(((weights @ columns - wanted) / units).min())
     if (gap - reached) * share.sum() <= _SLACK_TOLERANCE * scaled.limit:
         gap = reached  # rounder numbers
     return SlaterGap(float(np.ldexp(gap, smallest)) + 0.0, int(share.argmax()))  # no -0.0

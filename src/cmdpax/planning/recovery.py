@@ -14,6 +14,9 @@ from cmdpax.planning.derandomization import derandomize
 from cmdpax.planning.dynamic_program import greedy_plans, place
 from cmdpax.planning.stepping import Stepper, occupancy_of
 
+Recover = Callable[[], tuple[np.ndarray, np.ndarray]]
+"""Makes a Markov policy and its occupancy, both `[H, S, A]`."""
+
 _NEGLIGIBLE = 1e-13  # weights below this are the rounding of the master problem
 _AS_GOOD = 1e-12  # what removing needless randomness may cost, per unit of scale and of horizon
 
@@ -35,10 +38,6 @@ class Mixture(NamedTuple):
     def signal_values(self) -> np.ndarray:
         """(V_r, V_u) of the mixture."""
         return self.weights @ np.array([c.signal_values for c in self.columns])
-
-
-Recover = Callable[[], tuple[np.ndarray, np.ndarray]]
-"""Makes a Markov policy and its occupancy, both `[H, S, A]`."""
 
 
 @in_double_precision

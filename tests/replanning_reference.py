@@ -12,12 +12,10 @@ import cmdpax
 
 
 class Made(NamedTuple):
-    """One plan: when it was made, what it promises, and how long it is played."""
+    """One plan: when it is made, the model that it is made in, and how long it is played."""
 
     episode: int
-    value: float  # of the objective that was planned for, bonus included
-    constraint_values: np.ndarray
-    multipliers: np.ndarray
+    planned: cmdpax.CMDP
     length: int
 
 
@@ -44,6 +42,7 @@ class Counts:
 def plans(
     cmdp: cmdpax.CMDP,
     log: cmdpax.Log,
+    shown: list[dict[str, Any]],
     *,
     exploration: str,
     rewards: str = "known",
@@ -57,8 +56,12 @@ def plans(
     margin: float = 0.0,
     stationary: bool = False,
 ) -> list[Made]:
-    """All plans that are made while a log is fed to the learner."""
-    num_constraints, horizon, num_states, num_actions = cmdp.sizes
+    """All plans that are made while a log is fed to the learner.
+
+    Optimal policies and multipliers need not be unique, so that those of the plans before are
+    taken from what the learner has shown before each episode.
+    """
+    num_constraints, horizon, num_states, _ = cmdp.sizes
     counts = Counts(cmdp, stationary)
     lagrange = np.zeros(num_constraints)
     later = np.zeros((1 + num_constraints, horizon + 2, num_states))  # V_h of the last plan
@@ -69,36 +72,31 @@ def plans(
         if k == next_plan:
             p, signals, n, variances = _model(cmdp, counts, rewards, unvisited_rewards)
             capped = np.minimum(lagrange, cap)
-            bonus, reduced = np.zeros((horizon, num_states, num_actions)), []
-            one = _bonus(
+            objective = signals[0] + _bonus(
                 exploration, p, n, later, np.append(1.0, capped), scale, weights, variances
             )
+            reduced = signals[1:].copy()
             for i in range(num_constraints):
                 single = np.eye(1 + num_constraints)[1 + i]
                 kind = "count" if exploration == "count" else "bernstein"
                 b_u = _bonus(kind, p, n, later, single, scale, (1.0, 1.0), variances)
-                reduced.append(signals[1 + i] - pessimism * b_u)
-                bonus += capped[i] * pessimism * b_u
+                reduced[i] -= pessimism * b_u
+                objective = objective + capped[i] * pessimism * b_u
             planned = cmdpax.CMDP(
-                transitions=p,
-                rewards=signals[0] + one + bonus,
-                constraint_rewards=np.array(reduced).reshape(-1, *bonus.shape),
-                thresholds=cmdp.thresholds + margin,
-                initial=cmdp.initial,
+                p, objective, reduced, cmdp.thresholds + margin, cmdp.initial, horizon
             )
-            solution = cmdpax.solve(planned)
-            lagrange = solution.multipliers
-            policy = solution.policy
+            policy = shown[k - 1]["policy"]
+            lagrange = shown[k - 1]["multipliers"]
             later = _values(p, signals, policy)
             mass = cmdpax.evaluate(planned, policy).occupancy
-            visits = counts.went.sum(axis=-1)
             if stationary:
                 mass = mass.sum(axis=0, keepdims=True)
+            visits = counts.went.sum(axis=-1)
             bound = min(
-                max(visits[at], 1.0) / mass[at] for at in np.ndindex(mass.shape) if mass[at] > 1e-12
+                max(visits[at], 1.0) / mass[at] for at in np.ndindex(mass.shape) if mass[at] > 0
             )
             length = max(1, int(min(np.floor(growth * k), np.floor(stretch * bound))))
-            made.append(Made(k, solution.value, solution.constraint_values, lagrange, length))
+            made.append(Made(k, planned, length))
             next_plan = k + length
         if k <= len(episodes):
             counts.count(*episodes[k - 1])

@@ -18,19 +18,15 @@ min(√(Var_p̂(V_{u_i})/n) + (H - h)/n, H - h). The objective then gains Σ_i �
 Lagrangian stays as optimistic as it was. A negative κ is optimism in the constraints.
 """
 
-from typing import TypeAlias
-
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from cmdpax.learners.replanner import Estimates, Model
+from cmdpax.learners.replanner import Estimates, Model, Number
 from cmdpax.learners.statistics import Knowledge
 from cmdpax.model.sampling import dirichlet
 from cmdpax.model.transitions import Successors
 
-Number: TypeAlias = float | Float[Array, ""]
-"""A parameter, which may be traced."""
 _LARGEST_VARIANCE = 0.25  # of an observation in [0, 1]
 
 
@@ -132,7 +128,7 @@ def sampled_transitions(
 
 
 def _expected(
-    estimates: Estimates, rows: Float[Array, "H S A T"], values: Float[Array, "H S"]
+    estimates: Estimates, rows: Float[Array, "#H S A T"], values: Float[Array, "H S"]
 ) -> Float[Array, "H S A"]:
     """Σ_t rows(t) V_{h+1}(t)."""
     return jnp.sum(rows * estimates.following(values), axis=-1)

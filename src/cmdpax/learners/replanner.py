@@ -18,7 +18,7 @@ What differs between these learners is the model: `Model` and whoever makes it f
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -41,6 +41,8 @@ from cmdpax.model.transitions import Successors, Transitions, Transposed, at_ste
 from cmdpax.planning.batched import Plan, plan
 from cmdpax.schemes.schedules import Scheduled, value_at
 
+Number: TypeAlias = float | Float[Array, ""]
+"""A parameter, which may be traced."""
 _LONGEST = 2.0**52  # episodes, in the arithmetic of stretches
 
 
@@ -63,7 +65,7 @@ class Estimates(NamedTuple):
         """(1, λ): what the Lagrangian r + λᵀu makes of the signals."""
         return jnp.concatenate([jnp.ones(1, self.multipliers.dtype), self.multipliers])
 
-    def following(self, values: Float[Array, "H S"]) -> Float[Array, "H S A T"]:
+    def following(self, values: Float[Array, "H S"]) -> Float[Array, "H #S #A T"]:
         """The values of the states that may follow each pair, for values after each step."""
         if not isinstance(self.transitions, Successors):
             return values[:, None, None, :]
@@ -110,10 +112,10 @@ def replanner(
     knowledge: Knowledge,
     make_model: MakeModel,
     *,
-    growth: Float[Array, ""],
-    stretch: Float[Array, ""],
+    growth: Number,
+    stretch: Number,
     margin: Scheduled,
-    multiplier_cap: Float[Array, ""] | float = jnp.inf,
+    multiplier_cap: Number = jnp.inf,
 ) -> Learner:
     """A learner that plans in models of its counts; g is `growth`, ρ is `stretch`.
 
@@ -226,7 +228,7 @@ def _next_values(estimates: Estimates, policy: Float[Array, "H S A"]) -> Float[A
 
 
 def _stretch_length(
-    knowledge: Knowledge, state: ReplannerState, found: Plan, growth: Array, stretch: Array
+    knowledge: Knowledge, state: ReplannerState, found: Plan, growth: Number, stretch: Number
 ) -> Float[Array, ""]:
     """max(1, min(⌊g k⌋, ⌊ρ min (n ∨ 1)/d̂⌋)) episodes."""
     mass = found.occupancy

@@ -26,7 +26,7 @@ from cmdpax.learners.exploration import (
     sampled_transitions,
     with_bonuses,
 )
-from cmdpax.learners.replanner import Estimates, MakeModel, Model, replanner
+from cmdpax.learners.replanner import Estimates, MakeModel, Model, Number, replanner
 from cmdpax.learners.statistics import Knowledge
 from cmdpax.schemes.parameters import Parameter
 from cmdpax.schemes.schedules import Scheduled
@@ -131,7 +131,7 @@ def optimistic_planning(knowledge: Knowledge, parameters: OptimisticPlanning) ->
 
 
 def _replanner(
-    knowledge: Knowledge, make_model: MakeModel, parameters: Any, multiplier_cap: float = jnp.inf
+    knowledge: Knowledge, make_model: MakeModel, parameters: Any, multiplier_cap: Number = jnp.inf
 ) -> Learner:
     return replanner(
         knowledge,

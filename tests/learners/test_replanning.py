@@ -1,0 +1,339 @@
+"""Learners that plan: against the slow reference, properties, and what is defined at the edges."""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import cmdpax
+import replanning_reference
+from cmdpax.jax_context import cast
+from cmdpax.learners import as_algorithm
+from cmdpax.learners.exploration import posterior_bonus, sample_rows
+from cmdpax.learners.replanner import Estimates
+from cmdpax.learning.loop import knowledge_of
+from learning_cases import logged, model
+
+pytestmark = pytest.mark.usefixtures("double_precision")
+PROFILES = {
+    "known": cmdpax.Optimism.empirical(),
+    "estimated": cmdpax.Optimism.live(),
+    "from 0": cmdpax.Optimism.live().replace(unvisited_rewards=None),
+}
+
+
+def learner_of(cmdp: cmdpax.CMDP, name: str, profile: str = "known", **parameters: Any) -> Any:
+    optimism, stationary = PROFILES[profile], parameters.pop("stationary", False)
+    algorithm = as_algorithm(name)
+    knowledge = knowledge_of(
+        cast(cmdp, float),
+        cast(optimism.numbers(cmdp.sizes), float),
+        optimism.rewards == "known",
+        stationary,
+    )
+    return algorithm.factory(knowledge, algorithm.choose(parameters, 10**9))
+
+
+def fed(cmdp: cmdpax.CMDP, name: str, log: cmdpax.Log, **parameters: Any) -> list[dict[str, Any]]:
+    """What is shown before every episode of a log, and after the last."""
+    learner = learner_of(cmdp, name, **parameters)
+    init, update, show = (jax.jit(function) for function in learner[:3])
+    state, shown = init(jax.random.key(0)), []
+    for episode in [*zip(*log, strict=True), None]:
+        log_policy, info = show(state)
+        shown.append(
+            {
+                "policy": np.exp(np.asarray(log_policy)),
+                "multipliers": np.asarray(info.multipliers),
+                "constraint_values": np.asarray(info.constraint_values),
+                "number": int(info.plan.number),
+                "remaining": int(info.plan.remaining),
+                "feasible": bool(info.plan.feasible),
+            }
+        )
+        if episode is not None:
+            states, actions, rewards, constraint_rewards = episode
+            trajectory = cmdpax.Log(
+                jnp.asarray(states, jnp.int32),
+                jnp.asarray(actions, jnp.int32),
+                jnp.asarray(rewards, float),
+                jnp.asarray(constraint_rewards, float),
+            )
+            state = update(state, trajectory, jax.random.key(1))
+    return shown
+
+
+@pytest.mark.parametrize(
+    ("exploration", "profile", "choices"),
+    [
+        ("none", "known", {}),
+        ("count", "known", {"growth": 0.3, "margin": 0.05}),
+        ("count", "from 0", {"pessimism": 0.3, "bonus_scale": 0.2}),
+        ("bernstein", "known", {"growth": 0.3, "stretch": 0.4}),
+        ("bernstein", "estimated", {"growth": 0.3, "deviation_weight": 0.3}),
+        ("bernstein", "from 0", {"growth": 0.2, "pessimism": 0.1, "multiplier_cap": 0.5}),
+    ],
+)
+@pytest.mark.parametrize("num_constraints", [1, 2])
+def test_plans_are_those_of_the_reference(
+    exploration: str, profile: str, choices: dict[str, float], num_constraints: int
+) -> None:
+    cmdp = model(num_constraints)
+    cmdp = cmdp.replace(thresholds=cmdp.thresholds - 0.3)  # pessimism and margins leave slack
+    log = logged(cmdp)
+    shown = fed(cmdp, "replanning", log, profile=profile, exploration=exploration, **choices)
+    expected = replanning_reference.plans(
+        cmdp,
+        log,
+        shown,
+        exploration=exploration,
+        rewards=PROFILES[profile].rewards,
+        unvisited_rewards=PROFILES[profile].unvisited_rewards,
+        growth=choices.get("growth", 0.05),
+        stretch=choices.get("stretch", 1.0),
+        scale=choices.get("bonus_scale", 0.08),
+        weights=(choices.get("deviation_weight", 0.5), 0.2),
+        pessimism=choices.get("pessimism", 0.0),
+        cap=choices.get("multiplier_cap", 10.0),
+        margin=choices.get("margin", 0.0),
+    )
+    assert len(expected) > 5
+    assert shown[-1]["number"] == len(expected)
+    for made in expected:
+        assert_optimal(made, shown[made.episode - 1])
+    assert any(shown[made.episode - 1]["feasible"] for made in expected)
+
+
+def assert_optimal(made: replanning_reference.Made, found: dict[str, Any]) -> None:
+    """The policy is one of the best ones, and the multipliers prove it."""
+    planned = made.planned
+    assert found["remaining"] == made.length
+    reached = cmdpax.evaluate(planned, found["policy"])
+    np.testing.assert_allclose(
+        found["constraint_values"], reached.constraint_values, rtol=0, atol=1e-9
+    )
+    slacks = reached.constraint_values - planned.thresholds
+    try:
+        solution = cmdpax.solve(planned)
+    except cmdpax.InfeasibleError:
+        assert not found["feasible"]
+        scales = np.abs(planned.constraint_rewards).max(axis=(1, 2, 3))
+        scales[scales == 0] = 1.0
+        scaled = planned.replace(
+            constraint_rewards=planned.constraint_rewards / scales[:, None, None, None],
+            thresholds=planned.thresholds / scales,
+        )
+        gap = cmdpax.slater_gap(scaled)
+        assert gap is not None
+        assert (slacks / scales).min() == pytest.approx(gap.gap, abs=1e-7)
+        return
+    assert found["feasible"]
+    assert slacks.min() > -1e-8
+    assert reached.value == pytest.approx(solution.value, abs=1e-8)
+    weighted = planned.rewards + np.tensordot(
+        found["multipliers"], planned.constraint_rewards, axes=1
+    )
+    free = cmdpax.solve(planned.replace(rewards=weighted, constraint_rewards=[], thresholds=[]))
+    bound = free.value - found["multipliers"] @ planned.thresholds
+    assert bound == pytest.approx(solution.value, abs=1e-7)
+
+
+def test_shared_counts_are_those_of_the_reference() -> None:
+    cmdp = model(1)
+    once = cmdp.replace(
+        transitions=cmdp.transitions[:1],
+        rewards=cmdp.rewards[:1],
+        constraint_rewards=cmdp.constraint_rewards[:, :1],
+        thresholds=cmdp.thresholds - 0.4,
+    )
+    log = logged(cmdp)
+    choices: dict[str, Any] = {"exploration": "bernstein", "growth": 0.3}
+    shown = fed(once, "replanning", log, profile="estimated", stationary=True, **choices)
+    written_out = once.replace(
+        transitions=np.repeat(once.transitions, 3, axis=0),
+        rewards=np.repeat(once.rewards, 3, axis=0),
+        constraint_rewards=np.repeat(once.constraint_rewards, 3, axis=1),
+    )
+    expected = replanning_reference.plans(
+        written_out,
+        log,
+        shown,
+        rewards="estimated",
+        unvisited_rewards=1.0,
+        stationary=True,
+        **choices,
+    )
+    assert len(expected) > 5
+    for made in expected:
+        assert_optimal(made, shown[made.episode - 1])
+
+
+def test_lists_make_the_plans_of_dense_models() -> None:
+    """With one slot per state, in another order: for every exploration that has no randomness."""
+    cmdp = model(1)
+    order = np.array([2, 0, 1])
+    successors = np.broadcast_to(order, cmdp.transitions.shape).copy()
+    lists = cmdp.replace(transitions=cmdpax.Successors(successors, cmdp.transitions[..., order]))
+    log = logged(cmdp)
+    for exploration in ("bernstein", "count"):
+        one, other = (
+            fed(some, "replanning", log, exploration=exploration) for some in (cmdp, lists)
+        )
+        for dense, listed in zip(one, other, strict=True):
+            np.testing.assert_allclose(listed["policy"], dense["policy"], rtol=0, atol=1e-8)
+
+
+def test_pessimism_of_minus_one_with_counts_is_optimistic_planning() -> None:
+    cmdp, log = model(2), logged(model(2))
+    ours = fed(cmdp, "replanning", log, exploration="count", pessimism=-1.0, multiplier_cap=1e9)
+    published = fed(cmdp, "optimistic-planning", log)
+    for one, other in zip(ours, published, strict=True):
+        np.testing.assert_allclose(one["policy"], other["policy"], rtol=0, atol=1e-8)
+
+
+def test_without_growth_every_episode_has_its_plan() -> None:
+    shown = fed(model(1), "replanning", logged(model(1)), growth=0.0)
+    assert [one["number"] for one in shown] == list(range(1, 42))
+    assert {one["remaining"] for one in shown} == {1}
+
+
+def test_permuting_the_states_permutes_everything() -> None:
+    cmdp, log = model(1), logged(model(1))
+    order = np.array([1, 2, 0])  # the new state i is the old state order[i]
+    place = np.argsort(order)
+    other = cmdpax.CMDP(
+        transitions=cmdp.transitions[:, order][..., order],
+        rewards=cmdp.rewards[:, order],
+        constraint_rewards=cmdp.constraint_rewards[:, :, order],
+        thresholds=cmdp.thresholds,
+        initial=cmdp.initial[order],
+    )
+    for exploration in ("bernstein", "count", "none"):
+        one = fed(cmdp, "replanning", log, exploration=exploration)
+        moved = log._replace(states=place[log.states])
+        two = fed(other, "replanning", moved, exploration=exploration)
+        for mine, theirs in zip(one, two, strict=True):
+            np.testing.assert_allclose(
+                theirs["policy"], mine["policy"][:, order], rtol=0, atol=1e-8
+            )
+            np.testing.assert_allclose(
+                theirs["multipliers"], mine["multipliers"], rtol=0, atol=1e-8
+            )
+
+
+# ------------------------------------------------------------------------------------- randomness
+
+
+@functools.cache
+def estimates() -> tuple[Any, Estimates]:
+    cmdp = cast(model(1), float)
+    knowledge = knowledge_of(cmdp, cast(PROFILES["known"].numbers(cmdp.sizes), float), True)
+    rng = np.random.default_rng(3)
+    counts = jnp.asarray(rng.integers(0, 9, (3, 3, 2, 3)), float)
+    visits = jnp.maximum(counts.sum(axis=-1), 1)
+    made = Estimates(
+        counts / visits[..., None],
+        jnp.asarray(rng.random((3, 2, 3, 2))),
+        visits,
+        None,
+        counts,
+        jnp.asarray(rng.random((3, 2, 3))),
+        jnp.array([0.7]),
+    )
+    return knowledge, made
+
+
+def test_posterior_bonuses_have_the_moments_of_their_rows() -> None:
+    """⟨p̃, V⟩ has the mean ⟨p_0, V⟩ and the variance Var_{p_0}(V)/(α_0 + 1), p_0 = α/α_0."""
+    knowledge, made = estimates()
+    keys = jax.random.split(jax.random.key(0), 20_000)
+    bonus = jax.jit(jax.vmap(lambda key: posterior_bonus(key, knowledge, made, 2.0)))
+    found = np.asarray(bonus(keys))
+    alpha = np.asarray(made.counts) + 2 / 3
+    total = alpha.sum(axis=-1)
+    rows = alpha / total[..., None]
+    values = np.asarray(made.next_values)
+    lagrangian = (values[:, 0] + 0.7 * values[:, 1])[:, None, None]
+    mean = (rows * lagrangian).sum(axis=-1)
+    variance = (rows * (lagrangian - mean[..., None]) ** 2).sum(axis=-1) / (total + 1)
+    shift = mean - (np.asarray(made.transitions) * lagrangian).sum(axis=-1)
+    error = 5 * np.sqrt(variance / len(keys))
+    assert (np.abs(found.mean(axis=0) - shift) < error).all()
+    np.testing.assert_allclose(found.var(axis=0), variance, rtol=0.1)
+
+
+def test_observed_variance_widens_the_posterior() -> None:
+    knowledge, made = estimates()
+    unknown = made._replace(variances=jnp.full(made.signals.shape, 0.09))
+    keys = jax.random.split(jax.random.key(1), 20_000)
+
+    def spread(some: Estimates) -> np.ndarray:
+        bonus = jax.jit(jax.vmap(lambda key: posterior_bonus(key, knowledge, some, 2.0)))
+        return np.asarray(bonus(keys)).var(axis=0)
+
+    visits = np.asarray(made.visits)
+    noise = (1 + 0.7**2) * (visits * 0.09 + 0.25) / (visits + 1) ** 2
+    np.testing.assert_allclose(spread(unknown) - spread(made), noise, rtol=0.15)
+
+
+def test_rows_are_drawn_once_where_the_steps_share_them() -> None:
+    knowledge, made = estimates()
+    shared = sample_rows(jax.random.key(0), knowledge, made.counts[:1], 1.0)
+    assert shared.shape == (1, 3, 2, 3)
+
+
+# --------------------------------------------------------------------------------------- the edges
+
+NAMES = ["replanning", "posterior-sampling", "optimistic-planning"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_infeasible_estimate_is_played_with_the_largest_worst_slack(name: str) -> None:
+    cmdp = model(1)
+    best = cmdpax.solve(cmdp.replace(rewards=cmdp.constraint_rewards[0], thresholds=[-9.0]))
+    impossible = cmdp.replace(thresholds=[best.value + 1.0])
+    shown = fed(
+        impossible,
+        name,
+        logged(cmdp, 5),
+        **({} if name != "replanning" else {"exploration": "none"}),
+    )
+    assert not any(one["feasible"] for one in shown)
+    assert all((one["multipliers"] == 0).all() for one in shown)  # the last feasible plan's
+    if name == "replanning":
+        # Before the first episode every row is uniform: the best action is the best reward.
+        greedy = cmdp.constraint_rewards[0].argmax(axis=-1)
+        np.testing.assert_array_equal(shown[0]["policy"].argmax(axis=-1), greedy)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_ties_and_unreachable_states_are_policies(name: str) -> None:
+    """Equal rewards everywhere, and a start from which two states cannot be reached."""
+    cmdp = model(1)
+    stay = np.zeros_like(cmdp.transitions)
+    stay[..., 0] = 1.0
+    flat = cmdp.replace(
+        transitions=stay,
+        rewards=np.full_like(cmdp.rewards, 0.5),
+        constraint_rewards=np.full_like(cmdp.constraint_rewards, 0.5),
+        thresholds=[1.0],
+        initial=[1.0, 0.0, 0.0],
+    )
+    history = cmdpax.learn(flat, name, num_episodes=300, seeds=2)
+    assert history.summary()["strong_objective"].max() < 1e-9
+    np.testing.assert_allclose(history.policy.sum(axis=-1), 1, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_models_without_constraints_are_learned(name: str) -> None:
+    history = cmdpax.learn(model(0), name, num_episodes=200)
+    assert history.strong_regret.maximum[0, -1] == 0
+    assert history.suboptimality[0, -1] < 0.2
+
+
+def test_rows_that_count_as_zero_are_planned_with(tmp_path: Any) -> None:
+    history = cmdpax.learn(model(1), "replanning", num_episodes=200, optimism="theory")
+    assert np.isfinite(history.value).all()

@@ -153,7 +153,7 @@ def test_runs_are_made_again(earlier: Path) -> None:
 
 
 def test_pages_say_what_was_asked_for(earlier: Path) -> None:
-    payload = content(earlier).payload
+    payload, _ = content(earlier)
     (sweep,) = payload["sweeps"]
     assert [one["label"] for one in sweep["configurations"]] == ["η = 0.1"]
     assert "vanilla-primal-dual" in json.dumps(payload["replay"])

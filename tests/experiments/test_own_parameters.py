@@ -297,7 +297,8 @@ class TestOtherKinds:
         return make_runs(wanted, make_models(wanted))
 
     def test_are_told_in_words(self, mixed: cmdpax.Results):
-        (sweep,) = content(mixed.path).payload["sweeps"]
+        payload, _ = content(mixed.path)
+        (sweep,) = payload["sweeps"]
         names = sweep["algorithms"]
         told = {(names[one["algorithm"]], one["label"]) for one in sweep["configurations"]}
         assert len(told) == 8

@@ -7,30 +7,35 @@ from cmdpax.reporting.budgets import (
     FEWEST_EPISODES,
     GOOD_EPISODES,
     Allotment,
-    CurveGroup,
+    Group,
     allot,
     num_rows,
 )
 
 
+def group(cmdp: int | None, num_units: int, num_series: int) -> Group:
+    """A group whose runs and series nobody looks at."""
+    return Group(cmdp, 0, ["a run"] * num_units, [[0]] * num_units, ("a series",) * num_series)
+
+
 @st.composite
-def sweeps(draw: st.DrawFn) -> list[CurveGroup]:
+def sweeps(draw: st.DrawFn) -> list[Group]:
     """The groups of a sweep."""
     num_cmdps, num_configurations = draw(st.integers(1, 9)), draw(st.integers(1, 20))
     units, series = draw(st.integers(1, 12)), draw(st.sampled_from([3, 7, 18]))
     cmdps = [*range(num_cmdps), *([None] if num_cmdps > 1 else [])]
     return [
-        CurveGroup(cmdp, num_cmdps if cmdp is None else units, series)
+        group(cmdp, num_cmdps if cmdp is None else units, series)
         for _ in range(num_configurations)
         for cmdp in cmdps
     ]
 
 
-def size(groups: list[CurveGroup], allotment: Allotment) -> int:
+def size(groups: list[Group], allotment: Allotment) -> int:
     return sum(
-        num_rows(group, allotment.num_shown) * allotment.num_episodes
-        for group in groups
-        if group.cmdp is None or group.cmdp < allotment.num_cmdps
+        num_rows(one, allotment.num_shown) * allotment.num_episodes
+        for one in groups
+        if one.cmdp is None or one.cmdp < allotment.num_cmdps
     )
 
 
@@ -38,13 +43,13 @@ def size(groups: list[CurveGroup], allotment: Allotment) -> int:
     st.lists(st.tuples(sweeps(), st.integers(1, 2000)), min_size=1, max_size=5),
     st.integers(100_000, 2_000_000),
 )
-def test_budgets_are_kept(given_sweeps: list[tuple[list[CurveGroup], int]], budget: int) -> None:
+def test_budgets_are_kept(given_sweeps: list[tuple[list[Group], int]], budget: int) -> None:
     all_groups, recorded = zip(*given_sweeps, strict=True)
     allotments = allot(all_groups, recorded, budget)
     sizes = [size(groups, one) for groups, one in zip(all_groups, allotments, strict=True)]
     assert sum(sizes) <= budget
     for groups, length, one in zip(all_groups, recorded, allotments, strict=True):
-        own = {group.cmdp for group in groups} - {None}
+        own = {each.cmdp for each in groups} - {None}
         assert 1 <= one.num_shown <= 5
         assert 0 <= one.num_cmdps <= len(own)
         assert len(own) > 1 or one.num_cmdps == 1
@@ -71,7 +76,7 @@ def test_budgets_are_kept(given_sweeps: list[tuple[list[CurveGroup], int]], budg
 
 
 def test_who_needs_less_leaves_it_to_the_others() -> None:
-    one = [CurveGroup(0, 1, 9)]  # ten rows
+    one = [group(0, 1, 9)]  # ten rows
     found = allot([one, one, one, one], [7000, 100, 5000, 5000], 10_000 * 10)
     assert [entry.num_episodes for entry in found] == [7000, 100, 1450, 1450]
     found = allot([one, one], [9900, 100], 10_000 * 10)
@@ -81,7 +86,7 @@ def test_who_needs_less_leaves_it_to_the_others() -> None:
 
 
 def test_first_episodes_then_runs_then_cmdps() -> None:
-    groups = [*(CurveGroup(cmdp, 6, 3) for cmdp in range(4)), CurveGroup(None, 4, 3)]
+    groups = [*(group(cmdp, 6, 3) for cmdp in range(4)), group(None, 4, 3)]
 
     def found(numbers: int) -> Allotment:
         return allot([groups], [1000], numbers)[0]

@@ -12,7 +12,7 @@ import pytest
 import cmdpax
 from cmdpax.experiments.tables import LATER
 from cmdpax.intervals import half_width
-from cmdpax.reporting.content import Content, content
+from cmdpax.reporting.content import content
 from report_cases import ALGORITHMS, decode, invent, random_cmdps
 from sweep_cases import specification
 
@@ -41,7 +41,7 @@ CASES: dict[str, dict[str, Any]] = {
 @pytest.fixture(scope="module", params=CASES)
 def made(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[cmdpax.Results, Content]:
+) -> tuple[cmdpax.Results, tuple[dict[str, Any], list[str]]]:
     plain = specification(seeds=1, record="all", algorithms=[{"name": "vanilla-primal-dual"}])
     results = invent(plain | CASES[request.param], tmp_path_factory.mktemp("sweep"))
     return results, content(results.path)
@@ -227,7 +227,8 @@ def test_a_folder_of_an_earlier_version(tmp_path: Path, monkeypatch: pytest.Monk
         for name in LATER
     )
     monkeypatch.setattr(cmdpax.Results, "curves", without)
-    (sweep,) = content(tmp_path).payload["sweeps"]
+    payload, _ = content(tmp_path)
+    (sweep,) = payload["sweeps"]
     whole = ["strong_constraints[1]" in group["series"] for group in sweep["groups"]]
     assert sorted(whole) == [False, True]
     assert all("violation[1]" in group["series"] for group in sweep["groups"])

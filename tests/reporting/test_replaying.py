@@ -146,7 +146,8 @@ def test_a_null_that_means_something(tmp_path: Path) -> None:
     optimism = {"profile": "live", "unvisited_rewards": None}
     cmdps = [{"environment": "bandit"}]
     path = invent(specification(cmdps=cmdps, optimism=optimism), tmp_path / "it's").path
-    replay = content(path).payload["replay"]
+    payload, _ = content(path)
+    replay = payload["replay"]
     assert replay["specification"] is None
     assert replay["notes"] == [
         "No TOML file can say this specification; the manifest of the folder has it."
@@ -184,7 +185,8 @@ class TestNotes:
             cmdps=[{"environment": "bandit"}], algorithms=[{"name": own_factory}]
         )
         path = invent(wanted, tmp_path).path
-        found = content(path).payload["replay"]
+        payload, _ = content(path)
+        found = payload["replay"]
         address = f"{__name__}:own_factory"
         assert found["notes"] == [
             f"The algorithm {address} is one's own: its module must be on PYTHONPATH."
@@ -193,7 +195,8 @@ class TestNotes:
         monkeypatch.delattr(f"{__name__}.own_factory")
         with pytest.raises(cmdpax.ParameterError, match="cannot be imported"):
             read_specification(cmdpax.results(path).manifest["specification"])
-        assert content(path).payload["replay"] == found
+        payload, _ = content(path)
+        assert payload["replay"] == found
 
     def test_runs_that_are_missing(self, tmp_path: Path) -> None:
         path = invent(specification(seeds=10), tmp_path).path
@@ -201,7 +204,8 @@ class TestNotes:
         next((path / "parts").iterdir()).unlink()
         left = len(cmdpax.results(path).final)
         assert 0 < left < before == 40
-        assert content(path).payload["replay"]["notes"] == [
+        payload, _ = content(path)
+        assert payload["replay"]["notes"] == [
             f"The sweep is not finished: {before - left} of its runs are missing here."
         ]
 
@@ -211,7 +215,8 @@ class TestNotes:
         path = invent(
             specification(cmdps=random_cmdps(seed=[3, 4]), seeds=[2], algorithms=[later]), tmp_path
         ).path
-        assert content(path).payload["replay"]["notes"] == [
+        payload, _ = content(path)
+        assert payload["replay"]["notes"] == [
             "The folder also holds 12 runs of earlier specifications, which this one does not ask "
             "for."
         ]
@@ -220,7 +225,8 @@ class TestNotes:
 def test_the_command_runs(run: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
     """What the page says, typed into a shell."""
     wanted = specification(cmdps=[{"environment": "bandit"}], algorithms=ALGORITHMS[:1])
-    replay = content(invent(wanted, tmp_path / "sweep").path).payload["replay"]
+    payload, _ = content(invent(wanted, tmp_path / "sweep").path)
+    replay = payload["replay"]
     (tmp_path / "specification.toml").write_text(replay["specification"], encoding="utf-8")
     program, *arguments = shlex.split(replay["command"])
     code, out, _ = run(*arguments, "--dry-run", "--json")

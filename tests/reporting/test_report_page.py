@@ -135,8 +135,8 @@ def test_the_browser_may_run_these_scripts_alone_and_fetch_nothing(page):
 
 
 def test_names_are_text(folder):
-    found = content(folder)
-    payload = json.loads(json.dumps(found.payload))
+    payload, blocks = content(folder)
+    payload = json.loads(json.dumps(payload))
     sweep = payload["sweeps"][0]
     payload["folder"] = sweep["label"] = HOSTILE
     sweep["cmdps"][0]["name"] = HOSTILE
@@ -144,7 +144,7 @@ def test_names_are_text(folder):
     sweep["configurations"][0]["label"] = HOSTILE
     payload["replay"] = {"command": HOSTILE, "specification": HOSTILE, "notes": [HOSTILE]}
     payload["claims"] = [claim(sentence=HOSTILE, remark=HOSTILE, text=HOSTILE)]
-    page = write_page(found._replace(payload=payload))
+    page = write_page(payload, blocks)
     elements = Elements(page)
     assert "img" not in {tag for tag, _ in elements.found}
     assert elements.payload()["sweeps"][0]["cmdps"][0]["name"] == HOSTILE
@@ -207,7 +207,8 @@ def test_numbers_for_people(value, text):
 
 def test_the_story_is_of_a_vanilla_algorithm_and_its_counterpart(folder):
     results = cmdpax.results(folder)
-    sweep = content(folder).payload["sweeps"][0]
+    payload, _ = content(folder)
+    sweep = payload["sweeps"][0]
     sides = tell_story(sweep)
     assert [s.algorithm for s in sides] == ["vanilla-primal-dual", "regularized-primal-dual"]
     first = next(iter(results.manifest["cmdps"]))
@@ -245,7 +246,8 @@ def test_of_several_constraints_the_worst_is_told(tmp_path):
         },
         tmp_path / "sweep",
     )
-    sweep = content(tmp_path / "sweep").payload["sweeps"][0]
+    payload, _ = content(tmp_path / "sweep")
+    sweep = payload["sweeps"][0]
     sides = tell_story(sweep)
     assert len(sides) == 2
     for side in sides:
@@ -300,7 +302,8 @@ def test_the_bias_is_blamed_only_where_it_is_the_reason(changes, told):
 
 
 def test_a_bias_needs_a_constant_regularization_without_a_margin(folder):
-    sweep = content(folder).payload["sweeps"][0]
+    payload, _ = content(folder)
+    sweep = payload["sweeps"][0]
     assert [side.biased for side in tell_story(sweep)] == [False, True]  # vanilla has no τ
     changed = json.loads(json.dumps(sweep))
     for configuration in changed["configurations"]:
@@ -316,7 +319,8 @@ def test_a_bias_needs_a_constant_regularization_without_a_margin(folder):
 
 
 def test_without_a_pair_the_story_is_of_the_worst_and_the_best(folder):
-    sweep = json.loads(json.dumps(content(folder).payload["sweeps"][0]))
+    payload, _ = content(folder)
+    sweep = json.loads(json.dumps(payload["sweeps"][0]))
     sweep["algorithms"] = ["one", "two"]
     strong = {side.algorithm: side.strong for side in tell_story(sweep)}
     assert strong
@@ -326,7 +330,8 @@ def test_without_a_pair_the_story_is_of_the_worst_and_the_best(folder):
 @pytest.mark.parametrize("name", ["strong", "strong_constraints", "weak_constraints"])
 def test_what_is_not_a_number_is_no_side_of_the_story(folder, name: str):
     """Earlier versions wrote such accounts; in a page they are null."""
-    sweep = json.loads(json.dumps(content(folder).payload["sweeps"][0]))
+    payload, _ = content(folder)
+    sweep = json.loads(json.dumps(payload["sweeps"][0]))
     first = tell_story(sweep)[0].algorithm
     runs = sweep["runs"]
     for place, configuration in enumerate(runs["configuration"]):
@@ -336,7 +341,8 @@ def test_what_is_not_a_number_is_no_side_of_the_story(folder, name: str):
 
 
 def test_a_single_constraint_without_a_number_is_not_the_one_told(folder):
-    sweep = json.loads(json.dumps(content(folder).payload["sweeps"][0]))
+    payload, _ = content(folder)
+    sweep = json.loads(json.dumps(payload["sweeps"][0]))
     for group in sweep["groups"]:
         for at, series in enumerate(group["series"]):
             if series.startswith("weak_constraints["):
@@ -345,7 +351,8 @@ def test_a_single_constraint_without_a_number_is_not_the_one_told(folder):
 
 
 def test_without_constraints_there_is_no_story(folder):
-    sweep = json.loads(json.dumps(content(folder).payload["sweeps"][0]))
+    payload, _ = content(folder)
+    sweep = json.loads(json.dumps(payload["sweeps"][0]))
     sweep["cmdps"][0]["sizes"]["num_constraints"] = 0
     assert tell_story(sweep) == []
     assert write_story([], 40) == ""

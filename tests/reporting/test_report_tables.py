@@ -37,7 +37,8 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> cmdpax.Results:
 
 
 def sweep_of(path: Path) -> dict[str, Any]:
-    (sweep,) = content(path, budget=1000).payload["sweeps"]
+    payload, _ = content(path, budget=1000)
+    (sweep,) = payload["sweeps"]
     return sweep
 
 

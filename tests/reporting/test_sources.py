@@ -11,7 +11,6 @@ import pytest
 import cmdpax
 from cmdpax.paper.reproduction.verdict import Claim, Quantity, as_record
 from cmdpax.reporting.content import content
-from cmdpax.reporting.sources import find_sources
 from damages import empty, truncate
 from report_cases import invent
 from sweep_cases import specification
@@ -112,10 +111,11 @@ class TestSweep:
     def test_is_named_like_its_folder(self, sweep: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.chdir(sweep)
         for path in (sweep, str(sweep), ".", "../bandits & co/"):
-            found = find_sources(path)
-            assert (found.name, found.kind) == ("bandits & co", "sweep")
-            assert [(one.name, one.label) for one in found.sweeps] == [("bandits & co",) * 2]
-            assert found.claims is None
+            payload, _ = content(path)
+            assert (payload["folder"], payload["kind"]) == ("bandits & co", "sweep")
+            (found,) = payload["sweeps"]
+            assert (found["name"], found["label"]) == ("bandits & co", "bandits & co")
+            assert payload["claims"] is None
 
 
 class TestReproduction:

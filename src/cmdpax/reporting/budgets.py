@@ -6,30 +6,34 @@ from typing import NamedTuple
 
 MOST_SHOWN = 5
 FEWEST_EPISODES = 60
-GOOD_EPISODES = 400  # with fewer an oscillation is hard to follow: single runs make room for it
+GOOD_EPISODES = 400  # with fewer, an oscillation is hard to follow: drop single runs first
 _FIRST_SHARE = 0.75
 
 
-class CurveGroup(NamedTuple):
-    """What the size of a block depends on: one configuration on one CMDP, or on all of them.
+class Group(NamedTuple):
+    """The runs of a configuration on one CMDP or on all of them: a block of curves.
 
     Attributes:
-        cmdp: its place, or None for all.
-        num_units: runs, or CMDPs.
-        num_series: rows of which there is a mean.
+        cmdp: its place in the sweep, or None for all.
+        configuration: its place in the sweep.
+        names: what the means are over: "seed 123" for every run, or the CMDPs' names.
+        units: the places of the runs behind each name; one run unless the group is over all CMDPs.
+        series: the curves that every run has.
     """
 
     cmdp: int | None
-    num_units: int
-    num_series: int
+    configuration: int
+    names: list[str]
+    units: list[list[int]]
+    series: tuple[str, ...]
 
 
 class Allotment(NamedTuple):
-    """How much of a sweep is taken.
+    """How much of a sweep goes into the page.
 
     Attributes:
-        num_episodes: of every group, at most.
-        num_shown: single runs of every group, at most.
+        num_episodes: the most episodes that a group may have.
+        num_shown: the most single runs that a group may have.
         num_cmdps: how many CMDPs, the first ones, have groups of their own.
     """
 
@@ -38,19 +42,19 @@ class Allotment(NamedTuple):
     num_cmdps: int
 
 
-def num_rows(group: CurveGroup, num_shown: int) -> int:
-    """Rows of a block: the episodes, then per series mean, half width and single runs."""
-    shown = 1 + min(group.num_units, num_shown) if group.num_units > 1 else 0
-    return 1 + group.num_series * (1 + shown)
+def num_rows(group: Group, num_shown: int) -> int:
+    """Count the rows of a block: episodes, then mean, half width and single runs per series."""
+    count = len(group.units)
+    return 1 + len(group.series) * (2 + min(count, num_shown) if count > 1 else 1)
 
 
 def allot(
-    sweeps: Sequence[Sequence[CurveGroup]], recorded: Sequence[int], budget: int
+    sweeps: Sequence[Sequence[Group]], recorded: Sequence[int], budget: int
 ) -> list[Allotment]:
     """Share a budget of numbers among sweeps, given their groups and recorded episodes.
 
-    The first sweep may take three quarters, and what the others do not need; they share the rest
-    evenly, where those that need less leave it to the others.
+    The first sweep may take three quarters of it, and whatever the others do not need. The others
+    share the rest evenly; what one of them does not need goes to the others.
     """
     needs = [
         _rows(groups, MOST_SHOWN, math.inf) * length
@@ -65,7 +69,7 @@ def allot(
 
 
 def _share(needs: Sequence[int], budget: int) -> list[int]:
-    """To each what it needs, or an equal share of what those leave that need less."""
+    """Give each sweep what it needs, or an equal share of what the smaller ones leave."""
     shares = [0] * len(needs)
     for done, place in enumerate(sorted(range(len(needs)), key=lambda place: needs[place])):
         shares[place] = min(needs[place], budget // (len(needs) - done))
@@ -73,10 +77,10 @@ def _share(needs: Sequence[int], budget: int) -> list[int]:
     return shares
 
 
-def _fit(groups: Sequence[CurveGroup], recorded: int, share: int) -> Allotment:
-    """Fewer episodes, fewer single runs, still fewer episodes, fewer CMDPs; at last what fits.
+def _fit(groups: Sequence[Group], recorded: int, share: int) -> Allotment:
+    """Take fewer episodes, then fewer single runs, still fewer episodes, and fewer CMDPs.
 
-    The groups over all CMDPs stay, and with one CMDP its groups.
+    Groups over all CMDPs always stay, and so do the groups of a single CMDP.
     """
     fewest = min(FEWEST_EPISODES, recorded)
     cmdps = {group.cmdp for group in groups}
@@ -93,7 +97,7 @@ def _fit(groups: Sequence[CurveGroup], recorded: int, share: int) -> Allotment:
 
 
 def _largest(start: int, fits: Callable[[int], bool], least: int) -> int:
-    """The largest number from `least` to `start` that fits, as all below it do; or `least`."""
+    """Find the largest number from `least` to `start` that fits; `least` if none does."""
     if fits(start):
         return start
     fitting, too_many = least, start
@@ -103,7 +107,7 @@ def _largest(start: int, fits: Callable[[int], bool], least: int) -> int:
     return fitting
 
 
-def _rows(groups: Sequence[CurveGroup], num_shown: int, num_cmdps: float) -> int:
-    """Rows of all blocks, if only so many CMDPs have groups of their own."""
+def _rows(groups: Sequence[Group], num_shown: int, num_cmdps: float) -> int:
+    """Count the rows of all blocks if only `num_cmdps` CMDPs have groups of their own."""
     chosen = [group for group in groups if group.cmdp is None or group.cmdp < num_cmdps]
     return sum(num_rows(group, num_shown) for group in chosen)

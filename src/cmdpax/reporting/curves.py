@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,9 +11,9 @@ from cmdpax.experiments.reading import Results
 from cmdpax.experiments.tables import LATER
 from cmdpax.intervals import half_width
 from cmdpax.model.cmdp import CMDP
-from cmdpax.reporting.budgets import Allotment
+from cmdpax.reporting.budgets import Allotment, Group
 from cmdpax.reporting.encoding import all_rounded, encode
-from cmdpax.reporting.tables import Listing
+from cmdpax.reporting.tables import Sweep
 from cmdpax.reporting.thinning import thin
 
 if TYPE_CHECKING:
@@ -31,35 +31,19 @@ _OSCILLATING = ("suboptimality", "violation", "multipliers")
 _ROWS_AT_ONCE = 4_000_000
 
 
-class Unit(NamedTuple):
-    """A run, or the runs on a CMDP: what a group's means are over."""
-
-    name: str
-    runs: list[int]  # places in the listing
-
-
-class Members(NamedTuple):
-    """The runs of a configuration on one CMDP, or, with None, on all of them."""
-
-    cmdp: int | None
-    configuration: int
-    units: list[Unit]
-    series: tuple[str, ...]
-
-
 # ------------------------------------------------------------------------------------------- groups
 
 
-def find_groups(results: Results, listing: Listing, models: Sequence[CMDP]) -> list[Members]:
-    """Configuration by configuration: a group per CMDP, and one over all if there are several."""
-    described = results.manifest["cmdps"]
-    names = [described[fingerprint]["name"] for fingerprint in listing.cmdps]
-    sizes = [model.num_constraints for model in models]
-    incomplete = _incomplete(results) if max(sizes) > 1 else set()
-    identities, seeds = listing.runs["run"].to_list(), listing.runs["seed"].to_list()
+def find_groups(sweep: Sweep) -> list[Group]:
+    """Group the runs of every configuration by CMDP, and over all CMDPs if there are several."""
+    described = sweep.results.manifest["cmdps"]
+    names = [described[fingerprint]["name"] for fingerprint in sweep.cmdps]
+    sizes = [model.num_constraints for model in sweep.cmdps.values()]
+    incomplete = _incomplete(sweep.results) if max(sizes) > 1 else set()
+    identities, seeds = sweep.runs["run"].to_list(), sweep.runs["seed"].to_list()
     found: dict[int, dict[int, list[int]]] = {}
     for place, (configuration, cmdp) in enumerate(
-        listing.runs.select("configuration", "cmdp").iter_rows()
+        sweep.runs.select("configuration", "cmdp").iter_rows()
     ):
         found.setdefault(configuration, {}).setdefault(cmdp, []).append(place)
     groups = []
@@ -69,22 +53,20 @@ def find_groups(results: Results, listing: Listing, models: Sequence[CMDP]) -> l
             for cmdp, places in by_cmdp.items()
         }
         for cmdp, places in by_cmdp.items():
-            units = [Unit(f"seed {seeds[place]}", [place]) for place in places]
-            series = series_names([sizes[cmdp]], whole[cmdp])
-            groups.append(Members(cmdp, configuration, units, series))
-        if len(models) > 1:
-            units = [Unit(names[cmdp], places) for cmdp, places in by_cmdp.items()]
-            series = series_names([sizes[cmdp] for cmdp in by_cmdp], all(whole.values()))
-            groups.append(Members(None, configuration, units, series))
+            runs = [f"seed {seeds[place]}" for place in places]
+            series = _series_names([sizes[cmdp]], whole[cmdp])
+            groups.append(Group(cmdp, configuration, runs, [[place] for place in places], series))
+        if len(sizes) > 1:
+            series = _series_names([sizes[cmdp] for cmdp in by_cmdp], all(whole.values()))
+            shared = [names[cmdp] for cmdp in by_cmdp]
+            groups.append(Group(None, configuration, shared, [*by_cmdp.values()], series))
     return groups
 
 
-def series_names(sizes: Sequence[int], whole: bool) -> tuple[str, ...]:
-    """The series that CMDPs with these numbers of constraints share.
+def _series_names(sizes: Sequence[int], whole: bool) -> tuple[str, ...]:
+    """Name the series that CMDPs with these numbers of constraints share.
 
-    Args:
-        sizes: I of each.
-        whole: whether the regrets of every single constraint are known.
+    `whole` says whether the regrets of every single constraint are known.
     """
     if min(sizes) == 0:
         return _OBJECTIVE
@@ -98,7 +80,7 @@ def series_names(sizes: Sequence[int], whole: bool) -> tuple[str, ...]:
 
 
 def _incomplete(results: Results) -> set[str]:
-    """Runs of earlier versions, which kept only the largest regret over the constraints."""
+    """Find runs of earlier versions, which kept only the largest regret over the constraints."""
     import polars
 
     absent = results.curves.filter(polars.col(LATER[0]).is_null()).select("run").unique()
@@ -109,40 +91,36 @@ def _incomplete(results: Results) -> set[str]:
 
 
 def make_blocks(
-    results: Results,
-    listing: Listing,
-    models: Sequence[CMDP],
-    groups: Sequence[Members],
-    allotment: Allotment,
+    sweep: Sweep, groups: Sequence[Group], allotment: Allotment
 ) -> Iterator[tuple[dict[str, Any], str]]:
-    """Each group as the page describes it, without the place of its block, and the block."""
+    """Describe each group, without the place of its block, and encode the block."""
     own = allotment.num_cmdps
     chosen = [group for group in groups if group.cmdp is None or group.cmdp < own]
-    thresholds = _thresholds(models)
-    for part in _portions(chosen, count_recorded(results)):
+    thresholds = _thresholds(list(sweep.cmdps.values()))
+    for part in _portions(chosen, count_recorded(sweep.results)):
         names = list(dict.fromkeys(name for group in part for name in group.series))
-        places = sorted({place for group in part for unit in group.units for place in unit.runs})
-        episodes, curves = _read(results, listing.runs[places], names, thresholds)
+        places = sorted({place for group in part for runs in group.units for place in runs})
+        episodes, curves = _read(sweep.results, sweep.runs[places], names, thresholds)
         where = dict(zip(places, range(len(places)), strict=True))
         for group in part:
             yield _block(group, episodes, curves, where, allotment)
 
 
 def count_recorded(results: Results) -> int:
-    """How many episodes the curves have: all runs of a folder share them."""
+    """Count the episodes of the curves, which all runs of a folder share."""
     import polars
 
     return int(results.curves.select(polars.len()).collect().item()) // len(results.final)
 
 
-def _portions(groups: Sequence[Members], length: int) -> Iterator[list[Members]]:
-    """Whole configurations, as many as may be in memory together."""
-    portion: list[Members] = []
+def _portions(groups: Sequence[Group], length: int) -> Iterator[list[Group]]:
+    """Split the groups into portions of whole configurations that fit the memory."""
+    portion: list[Group] = []
     rows = 0
     for _, members in itertools.groupby(groups, lambda group: group.configuration):
         part = list(members)
         # A group over all CMDPs has all the runs of its configuration.
-        needed = length * max(sum(len(unit.runs) for unit in group.units) for group in part)
+        needed = length * max(sum(map(len, group.units)) for group in part)
         if portion and rows + needed > _ROWS_AT_ONCE:
             yield portion
             portion, rows = [], 0
@@ -162,7 +140,7 @@ def _thresholds(models: Sequence[CMDP]) -> np.ndarray:
 def _read(
     results: Results, runs: "polars.DataFrame", names: Sequence[str], thresholds: np.ndarray
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Episodes `[T]`, and every series of these runs, `[R, T]`, in one reading of the files."""
+    """Read the episodes `[T]` and every series of these runs, `[R, T]`, in one pass."""
     places = runs.select("run").with_row_index("place").lazy()
     columns = {name: _column(name) for name in names}
     rows = results.curves.join(places, on="run", how="inner").select("place", "episode", **columns)
@@ -196,40 +174,35 @@ def _parts(name: str) -> tuple[str, int | None]:
 
 
 def _block(
-    group: Members,
+    group: Group,
     episodes: np.ndarray,
     curves: Mapping[str, np.ndarray],
     where: Mapping[int, int],
     allotment: Allotment,
 ) -> tuple[dict[str, Any], str]:
-    """The group as it is described, and its numbers."""
-    places = [[where[place] for place in unit.runs] for unit in group.units]
-    single = all(len(runs) == 1 for runs in places)
+    """Describe a group, and encode its numbers."""
+    places = [[where[place] for place in runs] for runs in group.units]
     shown = min(len(places), allotment.num_shown)
     rows, oscillating = [], []
     for name in group.series:
         curve = curves[name]
-        values = (
-            curve[[runs[0] for runs in places]]
-            if single
-            else np.stack([curve[runs].mean(axis=0) for runs in places])
-        )
+        values = np.stack([curve[r].mean(axis=0) if len(r) > 1 else curve[r[0]] for r in places])
         part = _rows(values, shown)
         rows.append(part)
         if _parts(name)[0] in _OSCILLATING:
             oscillating.append(np.delete(part, 1, axis=0) if len(part) > 1 else part)
-    # The means first, then the first run of every series, …: the most important are kept for sure.
+    # Means come first, then the first run of every series, …: `thin` drops the last rows first.
     kept = thin(np.stack(oscillating, axis=1).reshape(-1, len(episodes)), allotment.num_episodes)
     described = {
         "cmdp": group.cmdp,
         "configuration": group.configuration,
         "units": len(places),
         "unit": "CMDPs" if group.cmdp is None else "runs",
-        "shown": [unit.name for unit in group.units[:shown]],
+        "shown": group.names[:shown],
         "recorded": len(episodes),
         "kept": len(kept),
         "series": list(group.series),
-        # Of the first run, or of the only one: what its accounts say in the end.
+        # What the accounts of the first run, or of the only one, say at the end.
         "ends": all_rounded([part[2 if len(part) > 1 else 0, -1] for part in rows]),
     }
     each = len(rows[0])
@@ -238,9 +211,9 @@ def _block(
 
 
 def _rows(values: np.ndarray, shown: int) -> np.ndarray:
-    """Of several units their mean, half width and the first of them; of one its numbers."""
+    """Give the mean, half width and first few of several units, or the numbers of a single one."""
     if len(values) == 1:
         return values
-    with np.errstate(invalid="ignore", over="ignore"):  # of runs that went to infinity
+    with np.errstate(invalid="ignore", over="ignore"):  # some runs went to infinity
         mean, half = values.mean(axis=0), half_width(values)
     return np.vstack([mean, np.where(np.isfinite(half), half, 0.0), values[:shown]])

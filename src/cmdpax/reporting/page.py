@@ -13,7 +13,6 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from cmdpax.reporting.content import Content
 from cmdpax.reporting.sections import write_claims, write_replay, write_story
 from cmdpax.reporting.story import tell_story
 from cmdpax.reporting.templates import asset, fill
@@ -46,12 +45,11 @@ _SECTIONS = {
 }
 
 
-def write_page(content: Content) -> str:
-    """Put the page together."""
-    payload = dict(content.payload)
+def write_page(payload: dict[str, Any], blocks: list[str]) -> str:
+    """Put the page together from what `content` found."""
     first = payload["sweeps"][0]
     sides = tell_story(first)
-    payload["story"] = [side.as_record() for side in sides]
+    payload = payload | {"story": [side.as_record() for side in sides]}
     heading, lead = _opening(payload)
     script = "\n".join(asset(f"{name}.js") for name in _SCRIPTS)
     slots = {
@@ -68,7 +66,7 @@ def write_page(content: Content) -> str:
         "plotly": _plotly()[0],
         "blocks": "\n".join(
             f'<script type="text/plain" id="block-{place}">{block}</script>'
-            for place, block in enumerate(content.blocks)
+            for place, block in enumerate(blocks)
         ),
         "script": script,
         "policy": _policy(script),
@@ -105,14 +103,14 @@ def _counted(count: int, noun: str, plural: str = "s") -> str:
 
 
 def _navigation(slots: dict[str, str]) -> str:
-    """Links to the sections that are there."""
+    """Link to the sections that are there."""
     present = {name: text for name, text in _SECTIONS.items() if slots.get(name, "-")}
     return "\n    ".join(f'<a href="#{name}">{text}</a>' for name, text in present.items())
 
 
 @functools.cache
 def _plotly() -> tuple[str, str]:
-    """Plotly.js compressed, as text, and its checksum."""
+    """Compress Plotly.js, as text; also gives its checksum."""
     source = (files("plotly") / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
     compressed = base64.b64encode(zlib.compress(source.encode(), 9)).decode()
     return compressed, _checksum(source)
@@ -124,7 +122,7 @@ def _checksum(script: str) -> str:
 
 
 def _policy(script: str) -> str:
-    """Nothing from outside; these two scripts alone; styles that Plotly sets."""
+    """Allow nothing from outside, these two scripts alone, and styles that Plotly sets."""
     scripts = f"script-src {_checksum(script)} {_plotly()[1]}"
     return (
         f"default-src 'none'; {scripts}; style-src 'unsafe-inline'; img-src data: blob:; "
@@ -133,6 +131,6 @@ def _policy(script: str) -> str:
 
 
 def _as_json(payload: dict[str, Any]) -> str:
-    """JSON that cannot end the script element it stands in."""
+    """Write JSON that cannot end the script element it stands in."""
     text = json.dumps(payload, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

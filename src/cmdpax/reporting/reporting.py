@@ -29,7 +29,7 @@ def report(folder: str | os.PathLike[str], out: str | os.PathLike[str]) -> Path:
     path = Path(out)
     require_page(path)
     with readable(Path(folder)):
-        page = write_page(content(folder))
+        page = write_page(*content(folder))
     write_text(path, page)
     return path
 

@@ -1,6 +1,6 @@
-"""Who is who in a sweep, and the measures of its runs.
+"""The lists of a sweep, and the measures of its runs.
 
-Everywhere else on the page CMDPs, algorithms and configurations are places in these lists.
+Everywhere else on the page, CMDPs, algorithms and configurations are places in these lists.
 """
 
 from collections import Counter
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cmdpax.experiments.reading import Results
 from cmdpax.experiments.tables import SUMS, parameters_of_row
 from cmdpax.learners import is_baseline, symbol_of
+from cmdpax.model.cmdp import CMDP
 from cmdpax.reporting.encoding import all_rounded
 
 if TYPE_CHECKING:
@@ -35,29 +36,31 @@ _LABELS = {
 _UNSAFE = "unsafe_at_"
 
 
-class Listing(NamedTuple):
-    """Who is who.
+class Sweep(NamedTuple):
+    """A sweep with finished runs, listed for the page.
 
     Attributes:
-        cmdps: fingerprints of the CMDPs that have runs, in the order of the manifest.
+        results: the folder that was read.
+        cmdps: the CMDPs that have runs, by fingerprint, in the order of the manifest.
         algorithms: baselines first, then in the order of the specification.
         configurations: as the page has them, algorithm by algorithm.
         runs: a row per run: `run`, `seed`, and places `cmdp` and `configuration`; sorted by these.
     """
 
-    cmdps: list[str]
+    results: Results
+    cmdps: dict[str, CMDP]
     algorithms: list[str]
     configurations: list[dict[str, Any]]
     runs: "polars.DataFrame"
 
 
-def list_sweep(results: Results) -> Listing:
-    """Who is who in a sweep with finished runs."""
+def list_sweep(results: Results) -> Sweep:
+    """List what a sweep with finished runs consists of."""
     import polars
 
     final = results.final
     with_runs = set(final["cmdp"])
-    cmdps = [fingerprint for fingerprint in results.manifest["cmdps"] if fingerprint in with_runs]
+    cmdps = {one: results.cmdps[one] for one in results.manifest["cmdps"] if one in with_runs}
     algorithms = _algorithms(results)
     configurations = _configurations(final, algorithms)
     places = {entry["id"]: place for place, entry in enumerate(configurations)}
@@ -66,12 +69,12 @@ def list_sweep(results: Results) -> Listing:
         "seed",
         cmdp=polars.col("cmdp").replace_strict({one: i for i, one in enumerate(cmdps)}),
         configuration=polars.col("configuration").replace_strict(places),
-    )
-    return Listing(cmdps, algorithms, configurations, runs.sort("configuration", "cmdp", "seed"))
+    ).sort("configuration", "cmdp", "seed")
+    return Sweep(results, cmdps, algorithms, configurations, runs)
 
 
 def _algorithms(results: Results) -> list[str]:
-    """A folder may hold runs of earlier specifications: those come last."""
+    """List the algorithms; those of earlier specifications, whose runs a folder may hold, last."""
     specified = [entry["name"] for entry in results.manifest["specification"]["algorithms"]]
     names = dict.fromkeys([*specified, *results.final["algorithm"]])
     there = set(results.final["algorithm"])
@@ -80,13 +83,13 @@ def _algorithms(results: Results) -> list[str]:
 
 
 def parameter_labels(configurations: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """The parameters that configurations have, each with its symbol or its name."""
+    """List the parameters that configurations have, each with its symbol or its name."""
     names = dict.fromkeys(name for entry in configurations for name in entry["parameters"])
     return [(name, symbol_of(name)) for name in names]
 
 
 def _configurations(final: "polars.DataFrame", algorithms: list[str]) -> list[dict[str, Any]]:
-    """In the order of `final` within an algorithm."""
+    """Describe the configurations, within an algorithm in the order of `final`."""
     rows = final.unique("configuration", keep="first", maintain_order=True).to_dicts()
     rows.sort(key=lambda row: algorithms.index(row["algorithm"]))
     entries = [_configuration(row, algorithms) for row in rows]
@@ -106,7 +109,7 @@ def _configuration(row: dict[str, Any], algorithms: list[str]) -> dict[str, Any]
 
 
 def _optimism(row: dict[str, Any]) -> str:
-    """What a reader would ask for: the scale, and what is not as in the paper's simulations."""
+    """Name the scale, and what differs from the paper's simulations."""
     parts = [f"scale {row['optimism_scale']:g}"]
     if row["optimism_bonus"] == "theory":
         failure = row["optimism_failure_probability"]
@@ -123,7 +126,7 @@ def _optimism(row: dict[str, Any]) -> str:
 
 
 def _name(entries: list[dict[str, Any]]) -> None:
-    """Label an algorithm's configurations by what varies among them, and by the first always."""
+    """Label an algorithm's configurations by their first parameter and by those that vary."""
     labels = parameter_labels(entries)
     varies = [
         (name, label)
@@ -137,7 +140,9 @@ def _name(entries: list[dict[str, Any]]) -> None:
         entry["label"] = ", ".join(parts) or "no parameters"
     count = Counter(entry["label"] for entry in entries)
     for entry in entries:
-        if count[entry["label"]] > 1:  # they differ in digits or choices that are not shown
+        if (
+            count[entry["label"]] > 1
+        ):  # they differ in digits or choices that the label does not show
             entry["label"] += f" ({entry['id']})"
 
 
@@ -145,27 +150,27 @@ def _name(entries: list[dict[str, Any]]) -> None:
 
 
 def measure_names(results: Results) -> list[str]:
-    """The sums of regrets, then the measures of `final`."""
+    """List the sums of regrets, then the measures of `final`."""
     columns = results.final.columns
     return [*SUMS, *columns[columns.index(SUMS["strong"][0]) :]]
 
 
 def measure_label(name: str) -> str:
-    """A measure in words."""
+    """Say in words what a measure is."""
     if name.startswith(_UNSAFE):
         level = float(name.removeprefix(_UNSAFE))
         return "share of unsafe episodes" + ("" if 0 <= level < 1e-6 else f" (by ≥ {level:g})")
     return _LABELS.get(name, name.replace("_", " "))
 
 
-def measure_runs(results: Results, listing: Listing) -> dict[str, Any]:
-    """Every run's measures; with very many runs the means of a configuration on a CMDP."""
+def measure_runs(sweep: Sweep) -> dict[str, Any]:
+    """List every run's measures; of very many runs, the means of a configuration on a CMDP."""
     import polars
 
-    names = measure_names(results)
+    names = measure_names(sweep.results)
     sums = {name: polars.sum_horizontal(*parts) for name, parts in SUMS.items()}
-    measured = results.final.select("run", *names[len(SUMS) :], **sums)
-    table = listing.runs.join(measured, on="run", how="left", maintain_order="left")
+    measured = sweep.results.final.select("run", *names[len(SUMS) :], **sums)
+    table = sweep.runs.join(measured, on="run", how="left", maintain_order="left")
     identities = table["run"].to_list() if len(table) <= _MOST_NAMED_RUNS else None
     if len(table) > MOST_RUNS:
         by = ("configuration", "cmdp")

@@ -10,10 +10,10 @@ import cmdpax
 import reference
 from audit_cases import ONLINE, audited, failing, unbroken
 from cmdpax.jax_context import cast
-from cmdpax.paper.audit import Problem, learning
-from cmdpax.paper.audit.episodes import Episode, row_errors
+from cmdpax.paper.audit import Problem, Row, Step, learning
+from cmdpax.paper.audit.episodes import row_errors
 from cmdpax.paper.audit.learning import ON_EVENT
-from cmdpax.paper.audit.online import Shown, _regret_rows, _sum_rows
+from cmdpax.paper.audit.online import _regret_rows, _sum_rows
 from learning_cases import model
 
 pytestmark = pytest.mark.whole
@@ -37,9 +37,9 @@ def problem_with(**changes: Any) -> Problem:
     return cast(unbroken().problem, float)._replace(**changes)
 
 
-def episode_with(**changes: Any) -> Episode:
+def episode_with(**changes: Any) -> Step:
     """An episode of which only some is known."""
-    return Episode(**(dict.fromkeys(Episode._fields) | changes))
+    return Step(**(dict.fromkeys(Step._fields) | changes))
 
 
 class TestEvent:
@@ -74,16 +74,16 @@ class TestEvent:
             row_errors=jnp.array([[[0.5, 1.0]]]),
             transition_bonus=jnp.array([[[2.0, 4.0]]]),
         )
-        left, right = learning.rewards_near(problem_with(), episode)
+        left, right = learning.rewards_near.sides(problem_with(), episode)
         np.testing.assert_array_equal(right - left, [[[[0.125, -0.125]], [[-0.125, 0.125]]]])
-        left, right = learning.transitions_near(problem_with(), episode)  # H = 3
+        left, right = learning.transitions_near.sides(problem_with(), episode)  # H = 3
         np.testing.assert_array_equal(right - left, [[[0.5, 1.0]]])
 
     def test_visits_by_hand(self) -> None:
         visits, expected = np.zeros((3, 3, 2), int), np.zeros((3, 3, 2))
         visits[1, 2, 0], expected[1, 2, 0] = 5, 100.0
         episode = episode_with(visits=jnp.asarray(visits), expected_visits=jnp.asarray(expected))
-        left, right = learning.visits_enough(0.3)(problem_with(), episode)
+        left, right = learning.visits_enough(0.3).sides(problem_with(), episode)
         slack = 3 * np.log(3 * 3 * 2 / 0.1)
         assert float(right[1, 2, 0] - left[1, 2, 0]) == pytest.approx(5 - 50 + slack, abs=1e-4)
         assert float(right[0, 0, 0] - left[0, 0, 0]) == pytest.approx(slack, abs=1e-4)
@@ -112,21 +112,22 @@ class TestEvent:
         np.testing.assert_allclose(expected[0, :, 0], [0.5, 1.0, 0.0])
 
 
-def shown(missing: np.ndarray, errors: np.ndarray, bonus: float) -> Shown:
-    """One run of the audited problem: violations of constraint 0, and errors of all estimates."""
-    problem = unbroken().problem
-    targets = np.concatenate([[problem.optimal_values[0]], problem.cmdp.thresholds, [1.0]])
-    values = np.tile(targets, (1, len(missing), 1))
-    values[0, :, 1] -= missing
-    bonuses = np.full((1, len(missing)), bonus)
-    return Shown(values, values + errors[None, :, None], bonuses, bonuses)
+def sums(errors: np.ndarray, bonus: float, happened: list[bool]) -> list[Row]:
+    """Rows on the estimates of all signals, which all have these errors, `[R, K]`."""
+    every_error = np.repeat(errors[..., None], 2 + model(2).num_constraints, axis=2)
+    bonuses = np.full_like(every_error, bonus)
+    return _sum_rows(problem_with(), every_error, bonuses, np.array(happened))
 
 
 class TestSums:
     def test_safety_counts_the_episodes_that_are_not_safe(self) -> None:
         """Violations 0.5, 0.2, 0.05, 0, …: two episodes are not 0.1-safe, three not 0.01-safe."""
         missing = np.array([0.5, 0.2, 0.05, *([0.0] * 7)])
-        found = _regret_rows(problem_with(), shown(missing, np.zeros(10), 1.0))
+        problem = unbroken().problem
+        targets = np.concatenate([[problem.optimal_values[0]], problem.cmdp.thresholds, [1.0]])
+        values = np.tile(targets, (1, len(missing), 1))
+        values[0, :, 1] -= missing
+        found = _regret_rows(problem_with(), values)
         rows = {row.name: row for row in found}
         coarse, fine = rows["ε-safety, ε = 0.1"], rows["ε-safety, ε = 0.01"]
         assert (coarse.left, coarse.right) == pytest.approx((2, 7.5), abs=1e-5)
@@ -151,8 +152,7 @@ class TestSums:
     )
     def test_errors_against_bonuses(self, error: float, happened: bool, verdict: str) -> None:
         errors = np.array([0.0, 0.0, error, 0.0, error])
-        given = shown(np.zeros(5), errors, 0.4)
-        for row in _sum_rows(problem_with(), given, np.array([happened])):
+        for row in sums(errors[None], 0.4, [happened]):
             assert row.verdict == verdict
             if happened:  # the third episode: 3 · 0.4 and one error, or the fifth with two
                 slacks = np.cumsum(0.4 - errors)
@@ -160,15 +160,14 @@ class TestSums:
                 assert row.worst == {"run": 0, "k": int(slacks.argmin()) + 1}
 
     def test_errors_of_runs_without_the_event_do_not_count(self) -> None:
-        good, bad = (shown(np.zeros(4), np.full(4, error), 0.4) for error in (0.1, 2.0))
-        both = Shown(*(np.concatenate(pair) for pair in zip(good, bad, strict=True)))
-        for row in _sum_rows(problem_with(), both, np.array([True, False])):
+        both = np.repeat([[0.1], [2.0]], 4, axis=1)
+        for row in sums(both, 0.4, [True, False]):
             assert (row.verdict, row.worst["run"]) == ("holds", 0)
-        for row in _sum_rows(problem_with(), both, np.array([True, True])):
+        for row in sums(both, 0.4, [True, True]):
             assert (row.verdict, row.worst["run"]) == ("fails", 1)
 
     def test_large_bonuses_say_nothing(self) -> None:
-        for row in _sum_rows(problem_with(), shown(np.zeros(4), np.ones(4), 9.0), np.array([True])):
+        for row in sums(np.ones((1, 4)), 9.0, [True]):
             assert row.verdict == "vacuous"
 
     def test_every_estimate_has_its_sum(self) -> None:

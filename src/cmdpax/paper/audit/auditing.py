@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from cmdpax.checks import require_count, require_share
-from cmdpax.errors import ParameterError, nearest_name
+from cmdpax.errors import ParameterError
 from cmdpax.jax_context import cast
 from cmdpax.learners.base import Factory
 from cmdpax.learners.optimism import Optimism
@@ -19,12 +18,12 @@ from cmdpax.paper.audit.closed_form import closed_form_rows
 from cmdpax.paper.audit.iterating import worst_once, worst_steps
 from cmdpax.paper.audit.last_iterate import last_iterate_rows
 from cmdpax.paper.audit.online import online_rows
-from cmdpax.paper.audit.problem import Problem, Scheme, library_scheme, make_problem
+from cmdpax.paper.audit.problem import Problem, Scheme, applies, library_scheme, make_problem, unmet
 from cmdpax.paper.audit.statement import Row, Statement, judge
 from cmdpax.schemes.hyperparameters import choose_hyperparameters
 
 STATEMENTS: tuple[Statement, ...] = (*duality.STEPS, *convergence.STEPS)
-"""Those that are checked at every iteration; `audit` takes others too."""
+"""The statements that are checked at every iteration; `audit` takes others too."""
 
 
 class Audit(NamedTuple):
@@ -41,14 +40,14 @@ class Audit(NamedTuple):
     problem: Problem
 
     def row(self, name: str) -> Row:
-        """The row of a statement."""
+        """Find the row of a statement."""
         for row in self.rows:
             if row.name == name:
                 return row
         raise ParameterError(f"the audit has no statement {name!r}.")
 
     def verdicts(self) -> dict[str, str]:
-        """Verdicts by name."""
+        """Give the verdicts by name."""
         return {row.name: row.verdict for row in self.rows}
 
 
@@ -73,7 +72,7 @@ def audit(
 
     Args:
         cmdp: the model.
-        num_iterations: T, of the scheme with the model known.
+        num_iterations: T of the scheme with the model known.
         step_size: η.
         regularization: τ > 0.
         max_multiplier: λ_max; None is max(6, H/Ξ).
@@ -81,11 +80,11 @@ def audit(
         accuracy: ε of the last-iterate theorem.
         statements: what to check at every iteration: `cmdpax.paper.audit.STATEMENTS`, and your own.
         scheme: from (problem, log π_k, λ_k) to (log π_{k+1}, λ_{k+1}).
-        online: also the statements on learning, with the theory's bonuses.
+        online: check the statements on learning too, with the theory's bonuses.
         num_episodes: K of the online part.
-        seeds: runs of the online part.
-        optimism: bonuses of the online part; None is `Optimism.theory(num_episodes)`.
-        learner: of the online part; None is Algorithm 1.
+        seeds: how many runs the online part has.
+        optimism: the bonuses of the online part; None is `Optimism.theory(num_episodes)`.
+        learner: the learner of the online part; None is Algorithm 1.
 
     Examples:
         >>> import cmdpax
@@ -108,29 +107,26 @@ def audit(
         solved = make_problem(cmdp, step_size, regularization, max_multiplier, slater_gap)
         problem = cast(solved, float)
         rows, potentials = _known_rows(problem, statements, count, scheme)
-        rows += closed_form_rows(problem, potentials, unmet(problem, _CLOSED_FORM))
+        rows += closed_form_rows(problem, potentials)
         rows += last_iterate_rows(problem, accuracy)
         if online:
             episodes = require_count("num_episodes", num_episodes)
             runs = require_count("seeds", seeds)
             profile = optimism or Optimism.theory(episodes)
-            rows += online_rows(problem, episodes, runs, profile, learner, unmet)
+            rows += online_rows(problem, episodes, runs, profile, learner)
     return Audit(rows, potentials, solved)
-
-
-_CLOSED_FORM = ("unit rewards", "unit thresholds", "small steps", "large cap")
 
 
 def _known_rows(
     problem: Problem, statements: Sequence[Statement], num_iterations: int, scheme: Scheme
 ) -> tuple[list[Row], np.ndarray]:
-    """Statements without and with iterations."""
-    once = [statement for statement in duality.ONCE if _applies(problem, statement)]
+    """Check the statements without and with iterations."""
+    once = [statement for statement in duality.ONCE if applies(problem, statement)]
     rows = [
         judge(statement, worst, (), unmet(problem, statement.premises), None)
         for statement, worst in zip(once, worst_once(problem, once), strict=True)
     ]
-    chosen = [statement for statement in statements if _applies(problem, statement)]
+    chosen = [statement for statement in statements if applies(problem, statement)]
     worst, potentials, shapes = worst_steps(problem, chosen, num_iterations, scheme)
     for statement, found, shape in zip(chosen, worst, shapes, strict=True):
         if len(shape) != len(statement.axes):
@@ -144,46 +140,8 @@ def _known_rows(
     return rows, potentials
 
 
-def _applies(problem: Problem, statement: Statement) -> bool:
-    """Statements on constraints are left out where there are none."""
-    return problem.num_constraints > 0 or "constraints" not in statement.premises
-
-
-def unmet(problem: Problem, premises: Sequence[str]) -> list[str]:
-    """Sentences on the premises that are not met."""
-    eta, tau = float(problem.step_size), float(problem.regularization)
-    cap, gap = float(problem.max_multiplier), float(problem.slater_gap)
-    arrays = {
-        "rewards": problem.cmdp.rewards,
-        "constraint_rewards": problem.cmdp.constraint_rewards,
-    }
-    outside = [
-        name
-        for name, array in arrays.items()
-        if array.size and (jnp.min(array) < 0 or jnp.max(array) > 1)
-    ]
-    checks: dict[str, tuple[bool, str]] = {
-        "constraints": (problem.num_constraints > 0, "there are no constraints"),
-        "unit rewards": (not outside, f"{' and '.join(outside)} leave [0, 1]"),
-        "unit thresholds": (
-            bool(jnp.all(problem.cmdp.thresholds >= 0)),
-            f"thresholds leave [0, H = {problem.horizon}]",
-        ),
-        "small steps": (eta * tau <= 0.25, f"ητ = {eta * tau:.4g} exceeds 1/4"),
-        "large cap": (
-            cap >= problem.horizon / gap if gap > 0 else False,
-            f"λ_max = {cap:.4g} is below H/Ξ = {problem.horizon / gap if gap else np.inf:.4g}",
-        ),
-        "slater": (gap > 0, f"Ξ = {gap:.4g} is not positive"),
-    }
-    for name in premises:
-        if name not in checks:
-            raise ParameterError(f"unknown premise {name!r}; {nearest_name(name, checks)}.")
-    return [sentence for name, (met, sentence) in checks.items() if name in premises and not met]
-
-
 def describe(row: Row) -> dict[str, Any]:
-    """A row as JSON can hold it; infinities and undefined numbers are null."""
+    """Describe a row for JSON; infinities and undefined numbers are null."""
     content = row._asdict()
     for name in ("left", "right", "slack"):
         content[name] = content[name] if np.isfinite(content[name]) else None

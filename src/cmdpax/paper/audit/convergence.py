@@ -10,9 +10,10 @@ from typing import Any
 import jax.numpy as jnp
 
 from cmdpax.paper.audit.problem import Problem, Step
-from cmdpax.paper.audit.statement import Sides, Statement
+from cmdpax.paper.audit.statement import Sides, as_statement
 
 _IDENTITY = 1e-10
+_BOUNDS = "App. E, value function bounds"
 
 
 def value_ceiling(problem: Problem) -> Any:
@@ -49,22 +50,34 @@ def start_ceiling(problem: Problem) -> Any:
 # ----------------------------------------------------------------------------------- value bounds
 
 
+@as_statement("values are not negative", _BOUNDS, "hsa", premises=("unit rewards",))
 def values_not_negative(_: Problem, step: Step) -> Sides:
     """0 ≤ Q_z(s, a)."""
     return Sides(-step.q_lagrangian, 0.0)
 
 
+@as_statement("values are bounded", _BOUNDS, "hsa", premises=("unit rewards",))
 def values_bounded(problem: Problem, step: Step) -> Sides:
-    """Q_z(s, a) ≤ -τ log π_k(a | s) + B."""
+    """Q_z(s, a) ≤ -τ log π_k(a|s) + H(1 + I λ_max + τ log A)."""
     surprise = -problem.regularization * step.log_policy
     return Sides(step.q_lagrangian, surprise + value_ceiling(problem))
 
 
+@as_statement(
+    "local norms are bounded",
+    _BOUNDS,
+    "hs",
+    premises=("unit rewards", "small steps"),
+    note="needs ητ ≤ 1/4 (print: η, τ < 1)",
+)
 def local_norms_bounded(problem: Problem, step: Step) -> Sides:
-    """Σ_a π_k exp(ηQ_z) Q_z² ≤ √A exp(ηB) (2B² + 2τ² 64/e²)."""
+    """Σ_a π_k exp(ηQ_z) Q_z² ≤ √A exp(ηB) (2B² + 128 τ²/e²)."""
     return Sides(local_norms(problem, step), local_norm_ceiling(problem))
 
 
+@as_statement(
+    "dual gradient is bounded", _BOUNDS, premises=("constraints", "unit rewards", "unit thresholds")
+)
 def gradient_bounded(problem: Problem, step: Step) -> Sides:
     """‖V_u - c + τλ_k‖ ≤ √I (H + τ λ_max)."""
     gradient = dual_gradient(problem, step)
@@ -91,6 +104,13 @@ def divergence(log_first: Any, log_second: Any) -> Any:
     return jnp.sum(jnp.exp(log_first) * (log_first - log_second), axis=-1)
 
 
+@as_statement(
+    "mirror descent with local norms",
+    "App. I, descent lemma; App. D",
+    "hs",
+    premises=("unit rewards",),
+    note="exp(ηQ) (print: exp(Q))",
+)
 def mirror_descent(problem: Problem, step: Step) -> Sides:
     """⟨Q_z, π*_τ - π_k⟩ ≤ (KL_k - KL_{k+1})/η + η/2 Σ_a π_k exp(ηQ_z) Q_z²."""
     target, eta = problem.saddle.log_policy, problem.step_size
@@ -100,8 +120,14 @@ def mirror_descent(problem: Problem, step: Step) -> Sides:
     return Sides(gained, (before - after) / eta + eta / 2 * local_norms(problem, step))
 
 
+@as_statement(
+    "projected dual descent",
+    "App. I, descent lemma PGD",
+    premises=("constraints",),
+    note="1/(2η), as the proof has it (print: 1/η)",
+)
 def projected_descent(problem: Problem, step: Step) -> Sides:
-    """(λ_k - λ*_τ)ᵀg ≤ (‖λ*_τ - λ_k‖² - ‖λ*_τ - λ_{k+1}‖²)/(2η) + η/2 ‖g‖², g = V_u - c + τλ_k."""
+    """(λ_k - λ*_τ)ᵀg ≤ (‖λ*_τ-λ_k‖² - ‖λ*_τ-λ_{k+1}‖²)/(2η) + η/2 ‖g‖²."""
     target, eta = problem.saddle.multipliers, problem.step_size
     gradient = dual_gradient(problem, step)
     before, after = step.multipliers - target, step.next_multipliers - target
@@ -109,8 +135,14 @@ def projected_descent(problem: Problem, step: Step) -> Sides:
     return Sides(before @ gradient, moved + eta / 2 * gradient @ gradient)
 
 
+@as_statement(
+    "three-point identity",
+    "App. I, mirror descent update",
+    "hs",
+    note="x = π*_τ; Q_z at (π_k, λ_k)",
+)
 def three_points(problem: Problem, step: Step) -> Sides:
-    """η⟨Q_z, x - π_{k+1}⟩ = KL(x, π_k) - KL(x, π_{k+1}) - KL(π_{k+1}, π_k), x = π*_τ."""
+    """|η⟨Q_z, x-π_{k+1}⟩ - KL(x,π_k) + KL(x,π_{k+1}) + KL(π_{k+1},π_k)| ≤ 1e-10."""
     target, following = problem.saddle.log_policy, step.next_log_policy
     change = (jnp.exp(target) - jnp.exp(following)) * step.q_lagrangian
     left = problem.step_size * jnp.sum(change, axis=-1)
@@ -120,8 +152,9 @@ def three_points(problem: Problem, step: Step) -> Sides:
     return Sides(jnp.abs(left - (before - after - moved)), _IDENTITY * scale)
 
 
+@as_statement("multiplier update", "Eq. (7)", "i", premises=("constraints",))
 def multiplier_update(problem: Problem, step: Step) -> Sides:
-    """λ_{k+1} = clip((1 - ητ) λ_k - η (V_u^{π_k} - c))."""
+    """|λ_{k+1} - clip((1-ητ)λ_k - η(V_u^{π_k} - c))| ≤ 1e-10."""
     eta, gradient = problem.step_size, dual_gradient(problem, step)
     expected = jnp.clip(step.multipliers - eta * gradient, 0, problem.max_multiplier)
     return Sides(jnp.abs(step.next_multipliers - expected), _IDENTITY)
@@ -130,20 +163,41 @@ def multiplier_update(problem: Problem, step: Step) -> Sides:
 # ---------------------------------------------------------------------------------- the potential
 
 
+@as_statement(
+    "potential recursion",
+    "Lemma 4.1, its proof",
+    premises=("unit rewards", "unit thresholds", "small steps", "large cap"),
+    trivial=start_ceiling,
+    note="with the regularized saddle point (print: the plain one)",
+)
 def recursion(problem: Problem, step: Step) -> Sides:
-    """Φ_{k+1} ≤ (1 - ητ) Φ_k + η² (D + D')."""
+    """Φ_{k+1} ≤ (1-ητ)Φ_k + η²(D + D')."""
     eta, tau = problem.step_size, problem.regularization
     added = eta**2 * (primal_constant(problem) + dual_constant(problem))
     return Sides(step.next_potential, (1 - eta * tau) * step.potential + added)
 
 
+@as_statement(
+    "objective error",
+    "Lemma 4.2",
+    premises=("unit rewards",),
+    trivial=lambda problem: problem.horizon,
+)
 def objective_error(problem: Problem, step: Step) -> Sides:
-    """[V_r* - V_r^{π_k}]_+ ≤ H^{3/2} (2Φ_k)^{1/2} + τ H log A."""
+    """[V_r* - V_r^{π_k}]_+ ≤ H^{3/2}(2Φ_k)^{1/2} + τ H log A."""
     missing = jnp.maximum(problem.optimal_values[0] - step.values[0], 0)
     entropy = problem.regularization * problem.horizon * problem.log_num_actions
     return Sides(missing, distance_error(problem, step.potential) + entropy)
 
 
+@as_statement(
+    "constraint error",
+    "Lemma 4.2",
+    "i",
+    premises=("constraints", "slater", "unit rewards"),
+    trivial=lambda problem: jnp.max(problem.cmdp.thresholds, initial=0.0),
+    note="τλ_max/2, as the proof has it (print: τλ_max)",
+)
 def constraint_error(problem: Problem, step: Step) -> Sides:
     """[c_i - V_{u_i}]_+ ≤ H^{3/2}(2Φ_k)^{1/2} + τλ_max/2 + (H²/Ξ + τ H log A)/λ_max."""
     missing = jnp.maximum(problem.cmdp.thresholds - step.values[1:-1], 0)
@@ -163,100 +217,15 @@ def fixed_constraint_error(problem: Problem) -> Any:
 
 
 STEPS = (
-    Statement(
-        "values are not negative",
-        "App. E, value function bounds",
-        "0 ≤ Q_z(s, a)",
-        "hsa",
-        values_not_negative,
-        ("unit rewards",),
-    ),
-    Statement(
-        "values are bounded",
-        "App. E, value function bounds",
-        "Q_z(s, a) ≤ -τ log π_k(a|s) + H(1 + I λ_max + τ log A)",
-        "hsa",
-        values_bounded,
-        ("unit rewards",),
-    ),
-    Statement(
-        "local norms are bounded",
-        "App. E, value function bounds",
-        "Σ_a π_k exp(ηQ_z) Q_z² ≤ √A exp(ηB) (2B² + 128 τ²/e²)",
-        "hs",
-        local_norms_bounded,
-        ("unit rewards", "small steps"),
-        note="needs ητ ≤ 1/4 (print: η, τ < 1)",
-    ),
-    Statement(
-        "dual gradient is bounded",
-        "App. E, value function bounds",
-        "‖V_u - c + τλ_k‖ ≤ √I (H + τ λ_max)",
-        "",
-        gradient_bounded,
-        ("constraints", "unit rewards", "unit thresholds"),
-    ),
-    Statement(
-        "mirror descent with local norms",
-        "App. I, descent lemma; App. D",
-        "⟨Q_z, π*_τ - π_k⟩ ≤ (KL_k - KL_{k+1})/η + η/2 Σ_a π_k exp(ηQ_z) Q_z²",
-        "hs",
-        mirror_descent,
-        ("unit rewards",),
-        note="exp(ηQ) (print: exp(Q))",
-    ),
-    Statement(
-        "projected dual descent",
-        "App. I, descent lemma PGD",
-        "(λ_k - λ*_τ)ᵀg ≤ (‖λ*_τ-λ_k‖² - ‖λ*_τ-λ_{k+1}‖²)/(2η) + η/2 ‖g‖²",
-        "",
-        projected_descent,
-        ("constraints",),
-        note="1/(2η), as the proof has it (print: 1/η)",
-    ),
-    Statement(
-        "three-point identity",
-        "App. I, mirror descent update",
-        "|η⟨Q_z, x-π_{k+1}⟩ - KL(x,π_k) + KL(x,π_{k+1}) + KL(π_{k+1},π_k)| ≤ 1e-10",
-        "hs",
-        three_points,
-        note="x = π*_τ; Q_z at (π_k, λ_k)",
-    ),
-    Statement(
-        "multiplier update",
-        "Eq. (7)",
-        "|λ_{k+1} - clip((1-ητ)λ_k - η(V_u^{π_k} - c))| ≤ 1e-10",
-        "i",
-        multiplier_update,
-        ("constraints",),
-    ),
-    Statement(
-        "potential recursion",
-        "Lemma 4.1, its proof",
-        "Φ_{k+1} ≤ (1-ητ)Φ_k + η²(D + D')",
-        "",
-        recursion,
-        ("unit rewards", "unit thresholds", "small steps", "large cap"),
-        trivial=start_ceiling,
-        note="with the regularized saddle point (print: the plain one)",
-    ),
-    Statement(
-        "objective error",
-        "Lemma 4.2",
-        "[V_r* - V_r^{π_k}]_+ ≤ H^{3/2}(2Φ_k)^{1/2} + τ H log A",
-        "",
-        objective_error,
-        ("unit rewards",),
-        trivial=lambda problem: problem.horizon,
-    ),
-    Statement(
-        "constraint error",
-        "Lemma 4.2",
-        "[c_i - V_{u_i}]_+ ≤ H^{3/2}(2Φ_k)^{1/2} + τλ_max/2 + (H²/Ξ + τ H log A)/λ_max",
-        "i",
-        constraint_error,
-        ("constraints", "slater", "unit rewards"),
-        trivial=lambda problem: jnp.max(problem.cmdp.thresholds, initial=0.0),
-        note="τλ_max/2, as the proof has it (print: τλ_max)",
-    ),
+    values_not_negative,
+    values_bounded,
+    local_norms_bounded,
+    gradient_bounded,
+    mirror_descent,
+    projected_descent,
+    three_points,
+    multiplier_update,
+    recursion,
+    objective_error,
+    constraint_error,
 )

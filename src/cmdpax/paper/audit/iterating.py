@@ -15,7 +15,7 @@ from cmdpax.paper.audit.statement import Statement, Worst, compare, nothing_yet,
 def worst_steps(
     problem: Problem, statements: Sequence[Statement], num_iterations: int, scheme: Scheme
 ) -> tuple[list[Worst], np.ndarray, list[tuple[int, ...]]]:
-    """Of every statement the worst place; Φ_1, …, Φ_T; and the shapes of the sides."""
+    """Find every statement's worst place, Φ_1, …, Φ_T, and the shapes of the sides."""
     worst, potentials = _run(problem, tuple(statements), num_iterations, scheme)
     shapes = step_shapes(problem, statements, scheme)
     return list(jax.device_get(worst)), np.asarray(potentials), shapes
@@ -44,7 +44,7 @@ def _run(
 def step_shapes(
     problem: Problem, statements: Sequence[Statement], scheme: Scheme
 ) -> list[tuple[int, ...]]:
-    """The shapes of the statements' sides."""
+    """Find the shapes of the statements' sides."""
 
     def all_sides(given: Problem) -> Any:
         log_policy, multipliers = start_of(given)
@@ -58,7 +58,7 @@ def step_shapes(
 
 
 def worst_once(problem: Problem, statements: Sequence[Statement]) -> list[Worst]:
-    """The same for statements without iterations."""
+    """Compare the sides of statements without iterations."""
     return list(jax.device_get(_once(problem, tuple(statements))))
 
 

@@ -21,7 +21,7 @@ _TRIALS = 20_000
 
 
 def last_iterate_rows(problem: Problem, accuracy: float) -> list[Row]:
-    """Iterations until ε: of the theorem, and of practical parameters."""
+    """Compare the iterations until ε: those of the theorem, and of practical parameters."""
     cmdp = problem.cmdp
     gap = float(problem.slater_gap)
     if cmdp.num_constraints == 0 or cmdp.num_actions < 2 or not 0 < gap < np.inf:
@@ -57,7 +57,7 @@ def last_iterate_rows(problem: Problem, accuracy: float) -> list[Row]:
 
 
 def _theorem(problem: Problem, cmdp: CMDP, accuracy: float, gap: float) -> tuple[float, float]:
-    """The ε' whose parameters guarantee the accuracy, and the number of iterations."""
+    """Find the ε' whose parameters guarantee the accuracy, and the number of iterations."""
     internal = accuracy
     for _ in range(400):
         preset = last_iterate_theorem(cmdp, min(internal, 0.999), slater_gap=gap)
@@ -83,7 +83,7 @@ def _theorem(problem: Problem, cmdp: CMDP, accuracy: float, gap: float) -> tuple
 
 
 def _practice(cmdp: CMDP, optimum: float, accuracy: float) -> tuple[float, int | None]:
-    """The largest τ, with η = 0.1, whose iterates stay within ε, and from when on."""
+    """Find the largest τ, with η = 0.1, whose iterates stay within ε, and from when on."""
     for tau in _TRIED:
         found = iterate(cmdp, "primal-dual", num_iterations=_TRIALS, regularization=tau)
         violation = np.maximum(cmdp.thresholds - found.constraint_values, 0).max(axis=1)

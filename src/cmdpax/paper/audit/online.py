@@ -2,8 +2,7 @@
 
 import functools
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,8 +16,14 @@ from cmdpax.learners.primal_dual import primal_dual
 from cmdpax.learning.history import growth_exponent
 from cmdpax.learning.loop import knowledge_of
 from cmdpax.paper.audit.episodes import hyperparameters_of, play_episode
-from cmdpax.paper.audit.learning import ALWAYS, EVENT, ON_EVENT, visits_enough
-from cmdpax.paper.audit.problem import Problem
+from cmdpax.paper.audit.learning import (
+    ALWAYS,
+    ON_EVENT,
+    rewards_near,
+    transitions_near,
+    visits_enough,
+)
+from cmdpax.paper.audit.problem import Problem, applies, unmet
 from cmdpax.paper.audit.statement import (
     Row,
     Statement,
@@ -30,19 +35,9 @@ from cmdpax.paper.audit.statement import (
     worse,
 )
 
-Unmet = Callable[[Problem, Sequence[str]], list[str]]
 _LEVELS = (0.01, 0.1)
-_SIGNIFICANCE = 0.05  # below it, failures are no chance
+_SIGNIFICANCE = 0.05  # below it, failures are not due to chance
 _NO_EVENT = "the success event happened in no run"
-
-
-class Shown(NamedTuple):
-    """What is kept of every episode."""
-
-    true_values: Any  # [L]
-    optimistic_values: Any  # [L]
-    reward_bonus: Any  # Σ_h E[2 b^r + 2 b^p]
-    entropy_bonus: Any  # Σ_h E[2 b^p log A]
 
 
 def online_rows(
@@ -51,21 +46,16 @@ def online_rows(
     seeds: int,
     optimism: Optimism,
     learner: Factory | None,
-    unmet: Unmet,
 ) -> list[Row]:
-    """The rows on learning; none but a premise where rewards leave [0, 1]."""
+    """Check the statements on learning; where rewards leave [0, 1] a row says only that."""
     missing = unmet(problem, ("unit rewards",))
     if missing:
         nothing = (math.nan, math.nan, math.nan)
         return [
             Row("online statements", "Section 5", "", *nothing, "premise not met", {}, missing[0])
         ]
-    event = _event_statements(optimism)
-    rest = [
-        s
-        for s in (*ON_EVENT, *ALWAYS)
-        if problem.num_constraints or "constraints" not in s.premises
-    ]
+    event = (rewards_near, transitions_near, visits_enough(optimism.failure_probability))
+    rest = [statement for statement in (*ON_EVENT, *ALWAYS) if applies(problem, statement)]
     bonuses = cast(optimism.numbers(problem.cmdp.sizes), float)
     known, statements = optimism.rewards == "known", (*event, *rest)
     factory = learner or primal_dual
@@ -78,19 +68,11 @@ def online_rows(
     ]
     for statement, found in zip(rest, others, strict=True):
         kept = happened if statement in ON_EVENT else np.ones(seeds, bool)
-        rows.append(_row(problem, statement, found, kept, unmet))
-    accounts = jax.tree.map(np.asarray, shown)
-    return [*rows, *_sum_rows(problem, accounts, happened), *_regret_rows(problem, accounts)]
-
-
-def _event_statements(optimism: Optimism) -> list[Statement]:
-    """The three parts of the success event."""
-    visits = visits_enough(optimism.failure_probability)
-    text = "n > ½ Σ_{j<k} d^{π_j} - H log(SAH/δ') for all k"
-    return [
-        Statement(f"success event, {name}", "App. E, success event", text, axes, sides)
-        for name, sides, axes, text in (*EVENT, ("visits", visits, "hsa", text))
-    ]
+        rows.append(_row(problem, statement, found, kept))
+    true_values, optimistic_values, allowed = map(np.asarray, shown)
+    errors = optimistic_values - true_values
+    rows += _sum_rows(problem, errors, allowed, happened)
+    return rows + _regret_rows(problem, true_values)
 
 
 @functools.partial(
@@ -104,17 +86,22 @@ def _run(
     num_episodes: int,
     seeds: int,
     factory: Factory,
-) -> tuple[list[Worst], Shown]:
-    """All seeds; worst places and shown values have a leading axis of seeds."""
+) -> tuple[list[Worst], tuple[jax.Array, jax.Array, jax.Array]]:
+    """Run all seeds, which are the leading axis of everything that comes back.
+
+    Returns:
+        The worst places, and for every episode and signal (r, u_i and ψ) the true value, the
+        optimistic value, and the bonuses Σ_h E[2 b] that bound their difference.
+    """
     knowledge = knowledge_of(problem.cmdp, bonuses, rewards_known)
 
-    def one(key: jax.Array) -> tuple[list[Worst], Shown]:
+    def one(key: jax.Array) -> Any:
         learner = make_checked(factory, knowledge, hyperparameters_of(problem))
         state = learner.init(learner_key(key, 0))
         nothing = jnp.zeros(learner.show(state).log_policy.shape)
         start = (state, nothing, [nothing_yet(float) for _ in statements])
 
-        def body(carry: Any, iteration: jax.Array) -> tuple[Any, Shown]:
+        def body(carry: Any, iteration: jax.Array) -> tuple[Any, Any]:
             state, expected, worst = carry
             following, episode = play_episode(
                 problem, knowledge, factory, state, expected, key, iteration
@@ -124,12 +111,10 @@ def _run(
                 for before, statement in zip(worst, statements, strict=True)
             ]
             mass, log_a = episode.occupancy, problem.log_num_actions
-            shown = Shown(
-                episode.values,
-                episode.optimistic_values,
-                2 * jnp.sum(mass * (episode.reward_bonus + episode.transition_bonus)),
-                2 * jnp.sum(mass * episode.transition_bonus) * log_a,
-            )
+            bonus = 2 * jnp.sum(mass * (episode.reward_bonus + episode.transition_bonus))
+            of_entropy = 2 * jnp.sum(mass * episode.transition_bonus) * log_a
+            allowed = jnp.full_like(episode.values, bonus).at[-1].set(of_entropy)
+            shown = episode.values, episode.optimistic_values, allowed
             return (following, expected + mass, found), shown
 
         iterations = jnp.arange(1, num_episodes + 1, dtype=jnp.int32)
@@ -141,11 +126,11 @@ def _run(
 
 
 def _event_row(statement: Statement, worst: Worst, optimism: Optimism, seeds: int) -> Row:
-    """The share of runs in which a part of the event failed, against δ/3."""
+    """Compare the share of runs in which a part of the event failed with δ/3."""
     slack = np.asarray(worst.slack)
     failures, allowed = int((slack <= 0).sum()), optimism.failure_probability / 3
     share, run = failures / seeds, int(slack.argmin())
-    # So many failures or more, if each run failed with probability δ/3.
+    # The probability of so many failures or more if each run fails with probability δ/3.
     chance = _binomial_tail(failures, seeds, allowed)
     return Row(
         statement.name,
@@ -161,17 +146,15 @@ def _event_row(statement: Statement, worst: Worst, optimism: Optimism, seeds: in
 
 
 def _binomial_tail(failures: int, trials: int, probability: float) -> float:
-    """P[X ≥ failures] for X binomial."""
+    """Compute P[X ≥ failures] for a binomial X."""
     return sum(
         math.comb(trials, k) * probability**k * (1 - probability) ** (trials - k)
         for k in range(failures, trials + 1)
     )
 
 
-def _row(
-    problem: Problem, statement: Statement, worst: Worst, kept: np.ndarray, unmet: Unmet
-) -> Row:
-    """The worst of the runs that count."""
+def _row(problem: Problem, statement: Statement, worst: Worst, kept: np.ndarray) -> Row:
+    """Judge a statement by the worst of the runs that count."""
     if not kept.any():
         nothing = (math.nan, math.nan, math.nan)
         verdict: Verdict = "premise not met"
@@ -200,55 +183,57 @@ def _shape(problem: Problem, axes: str) -> tuple[int, ...]:
     return tuple(lengths[axis] for axis in axes)
 
 
-def _sum_rows(problem: Problem, shown: Shown, happened: np.ndarray) -> list[Row]:
-    """On-policy error sums against the sums of the bonuses, for every K' ≤ K."""
-    num_signals = shown.true_values.shape[-1]
-    rows = []
-    for index in range(num_signals):
-        name = "r" if index == 0 else ("ψ" if index == num_signals - 1 else f"u_{index - 1}")
-        errors = np.cumsum(shown.optimistic_values - shown.true_values, axis=1)[..., index]
-        bonus = shown.entropy_bonus if name == "ψ" else shown.reward_bonus
-        added = "b^p log A" if name == "ψ" else "b"
-        bounds = np.cumsum(bonus, axis=1)
-        slack = np.where(happened[:, None], bounds - errors, np.inf)
-        run, place = np.unravel_index(int(slack.argmin()), slack.shape)
-        episodes = np.arange(1, errors.shape[1] + 1)
-        exponent = _mean_exponent(errors)
-        largest = problem.horizon * (float(problem.log_num_actions) if name == "ψ" else 1.0)
-        vacuous = bool((bounds >= largest * episodes).all())
-        held = bool(slack[run, place] >= -1e-9 * max(1.0, bounds[run, place]))
-        verdict: Verdict = ("vacuous" if vacuous else "holds") if held else "fails"
-        note = f"the sum grows like K^{exponent:.2f} over the last decade"
-        if not happened.any():
-            verdict, note = "premise not met", _NO_EVENT
-        elif vacuous:
-            note += f"; the right side is never below {largest:.3g} per episode, which holds anyway"
-        rows.append(
-            Row(
-                f"estimation error of {name}",
-                "App. E, estimation error",
-                f"Σ_k (V̂ - V) ≤ Σ_k Σ_h E[2 {added}] for every K' ≤ K",
-                float(errors[run, place]),
-                float(bounds[run, place]),
-                float(slack[run, place]),
-                verdict,
-                {"run": int(run), "k": int(place) + 1},
-                note,
-            )
-        )
-    return rows
+def _sum_rows(
+    problem: Problem, errors: np.ndarray, bonuses: np.ndarray, happened: np.ndarray
+) -> list[Row]:
+    """Compare sums of on-policy errors with sums of bonuses, both `[R, K, L]`, for every K' ≤ K."""
+    names = ["r", *(f"u_{i}" for i in range(problem.num_constraints)), "ψ"]
+    sums, bounds = np.cumsum(errors, axis=1), np.cumsum(bonuses, axis=1)
+    return [
+        _sum_row(problem, name, sums[..., index], bounds[..., index], happened)
+        for index, name in enumerate(names)
+    ]
+
+
+def _sum_row(
+    problem: Problem, name: str, errors: np.ndarray, bounds: np.ndarray, happened: np.ndarray
+) -> Row:
+    slack = np.where(happened[:, None], bounds - errors, np.inf)
+    run, place = np.unravel_index(int(slack.argmin()), slack.shape)
+    episodes = np.arange(1, errors.shape[1] + 1)
+    largest = problem.horizon * (float(problem.log_num_actions) if name == "ψ" else 1.0)
+    vacuous = bool((bounds >= largest * episodes).all())
+    held = bool(slack[run, place] >= -1e-9 * max(1.0, bounds[run, place]))
+    verdict: Verdict = ("vacuous" if vacuous else "holds") if held else "fails"
+    note = f"the sum grows like K^{_mean_exponent(errors):.2f} over the last decade"
+    if not happened.any():
+        verdict, note = "premise not met", _NO_EVENT
+    elif vacuous:
+        note += f"; the right side is never below {largest:.3g} per episode, which holds anyway"
+    added = "b^p log A" if name == "ψ" else "b"
+    return Row(
+        f"estimation error of {name}",
+        "App. E, estimation error",
+        f"Σ_k (V̂ - V) ≤ Σ_k Σ_h E[2 {added}] for every K' ≤ K",
+        float(errors[run, place]),
+        float(bounds[run, place]),
+        float(slack[run, place]),
+        verdict,
+        {"run": int(run), "k": int(place) + 1},
+        note,
+    )
 
 
 def _mean_exponent(sums: np.ndarray) -> float:
-    """The growth exponent of sums `[R, K]`, the mean of the runs that have one; NaN if none has."""
+    """Average the growth exponents of sums `[R, K]` over the runs that have one; else NaN."""
     exponents = growth_exponent(sums, np.arange(1, sums.shape[1] + 1))
     defined = exponents[np.isfinite(exponents)]
     return float(defined.mean()) if defined.size else math.nan
 
 
-def _regret_rows(problem: Problem, shown: Shown) -> list[Row]:
-    """The regret theorem's exponent, and the remark on ε-safety."""
-    values = shown.true_values[..., :-1]  # [R, K, J]
+def _regret_rows(problem: Problem, true_values: np.ndarray) -> list[Row]:
+    """Check the regret theorem's exponent, and the remark on ε-safety; values are `[R, K, L]`."""
+    values = true_values[..., :-1]
     targets = np.append(np.asarray(problem.optimal_values[0]), np.asarray(problem.cmdp.thresholds))
     missing = np.maximum(targets - values, 0.0)
     sums = np.cumsum(missing, axis=1)
@@ -278,7 +263,7 @@ def _regret_rows(problem: Problem, shown: Shown) -> list[Row]:
 
 
 def _safety_row(violations: np.ndarray, regrets: np.ndarray, level: float) -> Row:
-    """#{k : some violation ≥ ε} ≤ Σ_i R_i(K)/ε."""
+    """Check #{k : some violation ≥ ε} ≤ Σ_i R_i(K)/ε."""
     unsafe = (violations.max(axis=-1, initial=0.0) >= level).sum(axis=1)
     bound = regrets.sum(axis=-1) / level
     run = int((bound - unsafe).argmin())

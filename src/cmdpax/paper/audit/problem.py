@@ -1,14 +1,18 @@
-"""What the statements speak of: the CMDP, its optimum and saddle point, and one iteration."""
+"""What the statements are about: the CMDP, its optimum and saddle point, and one iteration."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Integer
 
+from cmdpax.errors import ParameterError, nearest_name
 from cmdpax.model.cmdp import CMDP
 from cmdpax.model.evaluation import evaluate, signal_array
+from cmdpax.model.transitions import at_step, backup
+from cmdpax.paper.audit.statement import Statement
 from cmdpax.planning.saddle_point import solve_regularized
 from cmdpax.planning.solution import slater_gap, solve
 from cmdpax.schemes.iteration import evaluate_with_entropy
@@ -63,7 +67,7 @@ class Problem(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One iteration of a scheme, and what belongs to it.
+    """One iteration of a scheme, or one episode of a learner, and what belongs to it.
 
     Attributes:
         iteration: k.
@@ -71,11 +75,21 @@ class Step(NamedTuple):
         multipliers: λ_k.
         next_log_policy: log π_{k+1}.
         next_multipliers: λ_{k+1}.
-        every_q: Q_r, Q_{u_i} and Q_ψ of π_k, `[H, L, S, A]`.
-        q_lagrangian: Q of r + λ_kᵀu + τψ_k.
-        values: V_r, V_{u_i} and the entropy of π_k, `[L]`.
+        every_q: Q_r, Q_{u_i} and Q_ψ of π_k, `[H, L, S, A]`; a learner's are those of Algorithm 2.
+        q_lagrangian: Q of r + λ_kᵀu + τψ_k, as the learner used it.
+        values: V_r, V_{u_i} and the entropy of π_k in the true model, `[L]`.
         potential: Φ_k.
         next_potential: Φ_{k+1}.
+        constraint_values: V̂_u as the learner used it. This and all below are None without one.
+        optimistic_values: V̂_r, V̂_{u_i} and V̂_ψ at the start, `[L]`.
+        means: r̄ and ū, `[H, J, S, A]`.
+        signals: r and u, `[H, J, S, A]`.
+        reward_bonus: b^r, `[H, S, A]`.
+        transition_bonus: b^p, `[H, S, A]`.
+        row_errors: ‖p - p̄‖₁, `[H, S, A]`.
+        visits: n, `[H, S, A]`.
+        expected_visits: Σ_{j<k} d^{π_j}, `[H, S, A]`.
+        occupancy: d^{π_k}, `[H, S, A]`.
     """
 
     iteration: Integer[Array, ""]
@@ -88,6 +102,16 @@ class Step(NamedTuple):
     values: Float[Array, " L"]
     potential: Float[Array, ""]
     next_potential: Float[Array, ""]
+    constraint_values: Any = None
+    optimistic_values: Any = None
+    means: Any = None
+    signals: Any = None
+    reward_bonus: Any = None
+    transition_bonus: Any = None
+    row_errors: Any = None
+    visits: Any = None
+    expected_visits: Any = None
+    occupancy: Any = None
 
     @property
     def policy(self) -> Float[Array, "H S A"]:
@@ -106,7 +130,7 @@ def make_problem(
     max_multiplier: float | None,
     gap: float | None,
 ) -> Problem:
-    """Solve everything exactly; λ_max = max(6, H/Ξ) unless it is given."""
+    """Solve everything exactly; λ_max is max(6, H/Ξ) unless it is given."""
     solution = solve(cmdp)
     found = slater_gap(cmdp) if gap is None else None
     if gap is None:
@@ -134,7 +158,7 @@ def make_problem(
 
 
 def _slater_values(cmdp: CMDP) -> np.ndarray:
-    """(V_r, V_u) of a policy that attains the Slater gap: the best one for the rewards."""
+    """Compute (V_r, V_u) of the policy with the best rewards among those that attain Ξ."""
     found = slater_gap(cmdp)
     if found is None:
         solution = solve(cmdp)
@@ -144,7 +168,7 @@ def _slater_values(cmdp: CMDP) -> np.ndarray:
 
 
 def library_scheme(problem: Problem, log_policy: Array, multipliers: Array) -> tuple[Array, Array]:
-    """The regularized primal-dual scheme, Eqs. (6)-(7)."""
+    """Iterate the regularized primal-dual scheme once, Eqs. (6)-(7)."""
     every_q, values = evaluate_with_entropy(problem.cmdp, log_policy)
     slacks = values[1:-1] - problem.cmdp.thresholds
     step = primal_dual_step(log_policy, multipliers, every_q, slacks, problem)
@@ -154,7 +178,7 @@ def library_scheme(problem: Problem, log_policy: Array, multipliers: Array) -> t
 def make_step(
     problem: Problem, iteration: Array, log_policy: Array, multipliers: Array, scheme: Scheme
 ) -> Step:
-    """Iterate once, and evaluate what the statements need, without the scheme's help."""
+    """Iterate once, and evaluate what the statements need without the scheme's help."""
     every_q, values = evaluate_with_entropy(problem.cmdp, log_policy)
     next_log_policy, next_multipliers = scheme(problem, log_policy, multipliers)
     return Step(
@@ -172,14 +196,60 @@ def make_step(
 
 
 def start_of(problem: Problem) -> tuple[Array, Array]:
-    """log π_1 (uniform) and λ_1 = 0."""
+    """Start from log π_1 (uniform) and λ_1 = 0."""
     cmdp = problem.cmdp
     uniform = jnp.full((cmdp.horizon, cmdp.num_states, cmdp.num_actions), 1.0 / cmdp.num_actions)
     return jnp.log(uniform), jnp.zeros(cmdp.num_constraints)
 
 
 def signals_of(problem: Problem, log_policy: Array, multipliers: Array) -> Float[Array, "H S A"]:
-    """z = r + λᵀu + τψ."""
+    """Compute z = r + λᵀu + τψ."""
     signals = signal_array(problem.cmdp)
     constraints = jnp.einsum("i,hisa->hsa", multipliers, signals[:, 1:])
     return signals[:, 0] + constraints - problem.regularization * log_policy
+
+
+def expected_next(problem: Problem, values: Float[Array, "H S"]) -> Float[Array, "H S A"]:
+    """Compute Σ_t p_h(t | s, a) V_{h+1}(t), with V_{H+1} = 0."""
+    later = jnp.concatenate([values[1:], jnp.zeros_like(values[:1])])
+    return jax.vmap(lambda step, value: backup(at_step(problem.cmdp.transitions, step), value))(
+        jnp.arange(problem.horizon), later
+    )
+
+
+def applies(problem: Problem, statement: Statement) -> bool:
+    """Tell whether to check a statement: those on constraints need some."""
+    return problem.num_constraints > 0 or "constraints" not in statement.premises
+
+
+def unmet(problem: Problem, premises: Sequence[str]) -> list[str]:
+    """Say which premises are not met, a sentence each."""
+    eta, tau = float(problem.step_size), float(problem.regularization)
+    cap, gap = float(problem.max_multiplier), float(problem.slater_gap)
+    arrays = {
+        "rewards": problem.cmdp.rewards,
+        "constraint_rewards": problem.cmdp.constraint_rewards,
+    }
+    outside = [
+        name
+        for name, array in arrays.items()
+        if array.size and (jnp.min(array) < 0 or jnp.max(array) > 1)
+    ]
+    checks: dict[str, tuple[bool, str]] = {
+        "constraints": (problem.num_constraints > 0, "there are no constraints"),
+        "unit rewards": (not outside, f"{' and '.join(outside)} leave [0, 1]"),
+        "unit thresholds": (
+            bool(jnp.all(problem.cmdp.thresholds >= 0)),
+            f"thresholds leave [0, H = {problem.horizon}]",
+        ),
+        "small steps": (eta * tau <= 0.25, f"ητ = {eta * tau:.4g} exceeds 1/4"),
+        "large cap": (
+            cap >= problem.horizon / gap if gap > 0 else False,
+            f"λ_max = {cap:.4g} is below H/Ξ = {problem.horizon / gap if gap else np.inf:.4g}",
+        ),
+        "slater": (gap > 0, f"Ξ = {gap:.4g} is not positive"),
+    }
+    for name in premises:
+        if name not in checks:
+            raise ParameterError(f"unknown premise {name!r}; {nearest_name(name, checks)}.")
+    return [sentence for name, (met, sentence) in checks.items() if name in premises and not met]

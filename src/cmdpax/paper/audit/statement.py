@@ -11,7 +11,7 @@ Verdict = Literal["holds", "fails", "vacuous", "premise not met"]
 
 
 class Sides(NamedTuple):
-    """Both sides of left ≤ right, at every index: arrays that broadcast."""
+    """Both sides of left ≤ right at every index: arrays that broadcast."""
 
     left: Any
     right: Any
@@ -21,14 +21,14 @@ class Statement(NamedTuple):
     """A statement of the paper (or a user's own) as a pure function.
 
     Attributes:
-        name: short.
+        name: a short name.
         place: where it stands in the paper.
         text: what is compared, left ≤ right.
         axes: the names of the sides' axes, such as "hsa"; the iteration k comes before them.
-        sides: from the `Problem` (and the `Step` or `Episode`) to both sides.
-        premises: names of what must be given, see `Premise`.
+        sides: from the `Problem` (and, unless it is checked once, the `Step`) to both sides.
+        premises: names of what must hold for it, as `unmet` knows them.
         trivial: what the left side never exceeds anyway; a right side above it says nothing.
-        tolerance: rounding, relative to the right side.
+        tolerance: the rounding that is allowed, relative to the right side.
         note: which reading was used where print and proof differ, and the like.
     """
 
@@ -43,6 +43,18 @@ class Statement(NamedTuple):
     note: str = ""
 
 
+def as_statement(
+    name: str, place: str, axes: str = "", premises: tuple[str, ...] = (), **more: Any
+) -> Callable[[Callable[..., Sides]], Statement]:
+    """Make a statement of a function; the first line of its docstring says what is compared."""
+
+    def make(sides: Callable[..., Sides]) -> Statement:
+        text = (sides.__doc__ or "").partition("\n")[0].removesuffix(".")
+        return Statement(name, place, text, axes, sides, premises, **more)
+
+    return make
+
+
 class Worst(NamedTuple):
     """The smallest slack so far, and where it was."""
 
@@ -55,14 +67,14 @@ class Worst(NamedTuple):
 
 
 def nothing_yet(dtype: Any) -> Worst:
-    """Before the first comparison."""
+    """Start before the first comparison."""
     infinite = jnp.asarray(jnp.inf, dtype)
     zero = jnp.asarray(0, jnp.int32)
     return Worst(infinite, infinite, infinite, zero, zero, infinite)
 
 
 def compare(sides: Sides, iteration: Any) -> Worst:
-    """The worst place of one iteration."""
+    """Find the worst place of one iteration."""
     left, right = jnp.broadcast_arrays(jnp.asarray(sides.left), jnp.asarray(sides.right))
     slack = jnp.where(jnp.isnan(right - left), -jnp.inf, right - left).reshape(-1)
     place = jnp.argmin(slack)
@@ -77,7 +89,7 @@ def compare(sides: Sides, iteration: Any) -> Worst:
 
 
 def worse(first: Worst, second: Worst) -> Worst:
-    """The worse of two."""
+    """Keep the worse of two."""
     taken = second.slack < first.slack
     chosen = Worst(*(jnp.where(taken, b, a) for a, b in zip(first, second, strict=True)))
     return chosen._replace(least_right=jnp.minimum(first.least_right, second.least_right))
@@ -87,14 +99,14 @@ class Row(NamedTuple):
     """One row of an audit.
 
     Attributes:
-        name: of the statement.
-        place: in the paper.
+        name: the statement's name.
+        place: where it stands in the paper.
         text: what is compared, left ≤ right.
-        left: at the worst place.
-        right: at the worst place.
+        left: the left side at the worst place.
+        right: the right side there.
         slack: right - left there, the smallest of all.
         verdict: "holds", "fails", "vacuous" or "premise not met".
-        worst: where that is: k from 1, all other indices from 0.
+        worst: the indices of the worst place: k from 1, all others from 0.
         note: why, or which reading was used.
     """
 
@@ -112,7 +124,7 @@ class Row(NamedTuple):
 def judge(
     statement: Statement, worst: Worst, shape: Sequence[int], unmet: Sequence[str], trivial: Any
 ) -> Row:
-    """The row of a statement: its worst place, and the verdict."""
+    """Judge a statement by its worst place."""
     slack, left, right = (float(number) for number in worst[:3])
     scale = max(1.0, abs(right)) if np.isfinite(right) else 1.0
     verdict: Verdict = "holds"

@@ -14,12 +14,12 @@ import pytest
 import cmdpax
 from cmdpax.experiments.runs import make_runs
 from cmdpax.paper.reproduction import claims, costs, experiment, reproducing, theory
-from cmdpax.paper.reproduction.experiment import DUAL, PRIMAL_DUAL, Scale, specifications
+from cmdpax.paper.reproduction.experiment import DUAL, PRIMAL_DUAL, cmdp_seeds, specifications
 from cmdpax.paper.reproduction.measured import STRONG, Measured, total
 
 pytestmark = pytest.mark.whole
 
-TINY = Scale(num_episodes=40, num_runs=2, long_episodes=60, long_runs=2)
+TINY = {"num_episodes": 40, "num_runs": 2, "long_episodes": 60, "long_runs": 2}
 LARGER = ({"num_states": 3, "num_actions": 2, "horizon": 3},)
 FIGURES = ("iterates", "regret-primal-dual", "regret-dual", "multipliers", "long-run")
 Made = tuple[Path, cmdpax.Reproduction]
@@ -54,7 +54,7 @@ def reproduced(folder: Path) -> cmdpax.Reproduction:
 
 def test_the_papers_experiment() -> None:
     """What is run by default, without running it."""
-    paper = specifications(Scale())["paper"]
+    paper = specifications(cmdp_seeds(1))["paper"]
     assert (paper.num_episodes, list(paper.seeds)) == (4000, [123, 124, 125, 126, 127])
     assert [entry.name for entry in paper.algorithms] == [*PRIMAL_DUAL, *DUAL]
     runs = make_runs(paper, ["its CMDP"])

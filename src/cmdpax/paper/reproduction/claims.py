@@ -28,7 +28,7 @@ _EXACT_ITERATIONS = 100_000
 
 
 def strong_regrets(number: int, paper: Measured, pair: tuple[str, str]) -> Claim:
-    """1 and 2: strong regrets of regularized below vanilla."""
+    """Claims 1 and 2: the strong regrets of regularized are below those of vanilla."""
     vanilla, regularized = pair
     quantities = tuple(
         Quantity(
@@ -55,7 +55,7 @@ def strong_regrets(number: int, paper: Measured, pair: tuple[str, str]) -> Claim
 
 
 def weak_regrets(paper: Measured) -> Claim:
-    """3: the other way round for weak regrets."""
+    """Claim 3: with weak regrets it is the other way round."""
     quantities = []
     for vanilla, regularized in (PRIMAL_DUAL, DUAL):
         kind = vanilla.removeprefix("vanilla-")
@@ -93,7 +93,7 @@ def _late_slope(paper: Measured, cmdp: str, algorithm: str) -> np.ndarray:
 
 
 def damped(paper: Measured) -> Claim:
-    """4: the oscillation is smaller with τ."""
+    """Claim 4: the oscillation is smaller with τ."""
     return Claim(
         4,
         "Regularization damps the oscillation of the violation.",
@@ -109,7 +109,7 @@ def damped(paper: Measured) -> Claim:
 
 
 def step_sizes(paper: Measured) -> Claim:
-    """5: η changes the frequency of the oscillation, not its size."""
+    """Claim 5: η changes the frequency of the oscillation, not its size."""
     vanilla, small, large = PRIMAL_DUAL[0], min(VANILLA_STEP_SIZES), max(VANILLA_STEP_SIZES)
 
     def pair(cmdp: str, column: str) -> tuple[np.ndarray, np.ndarray]:
@@ -143,7 +143,7 @@ def step_sizes(paper: Measured) -> Claim:
 
 
 def _exact_ratio(cmdp: str, paper: Measured, large: float, small: float) -> np.ndarray:
-    """Oscillation with the model known, of one step size over another."""
+    """Divide the oscillation of one step size by another's, with the model known."""
     model = paper.results.cmdps[paper.cmdps[cmdp]]
     sizes = []
     for eta in (large, small):
@@ -153,12 +153,12 @@ def _exact_ratio(cmdp: str, paper: Measured, large: float, small: float) -> np.n
 
 
 def certain(number: float) -> np.ndarray:
-    """A number without chance in it, as two equal runs: its interval is a point."""
+    """Write a number that no chance is in as two equal runs: its interval is a point."""
     return np.repeat(number, 2)
 
 
 def persistent(long: Measured) -> Claim:
-    """6: vanilla's violations persist."""
+    """Claim 6: vanilla's violations persist."""
     vanilla = PRIMAL_DUAL[0]
     kinds: tuple[tuple[str, dict[str, float]], ...] = (
         (f"constant η = {STEP_SIZE}", {"step_size_exponent": 0.0}),
@@ -186,7 +186,7 @@ def persistent(long: Measured) -> Claim:
 
 
 def _decades(long: Measured, algorithm: str, what: str, kind: str, **chosen: float) -> str:
-    """The exponents decade by decade on the first CMDP: regret at 10k over regret at k."""
+    """List the growth exponents on the first CMDP, decade by decade."""
     import polars
 
     runs = long.rows(first_of(long.cmdps), algorithm, **chosen)["run"].to_list()
@@ -213,7 +213,7 @@ def _decades(long: Measured, algorithm: str, what: str, kind: str, **chosen: flo
 
 
 def caps(measured: Measured) -> Claim:
-    """7: λ_max is immaterial once large."""
+    """Claim 7: λ_max is immaterial once it is large."""
 
     def change(cmdp: str, algorithm: str, cap: float) -> np.ndarray:
         found = total(measured.rows(cmdp, algorithm, max_multiplier=cap), STRONG)
@@ -238,7 +238,7 @@ def caps(measured: Measured) -> Claim:
 
 
 def dual_alike(paper: Measured, costs: dict[str, np.ndarray]) -> Claim:
-    """8: dual performs like primal-dual, at a higher cost per episode."""
+    """Claim 8: dual performs like primal-dual, at a higher cost per episode."""
     primal_dual, dual = PRIMAL_DUAL[1], DUAL[1]
 
     def ratio(cmdp: str) -> np.ndarray:
@@ -256,12 +256,7 @@ def dual_alike(paper: Measured, costs: dict[str, np.ndarray]) -> Claim:
                 "below",
                 1.0,
             ),
-            Quantity(
-                "time per episode, dual over primal-dual",
-                costs,
-                "above",
-                1.0,
-            ),
+            Quantity("time per episode, dual over primal-dual", costs, "above", 1.0),
         ),
         "Alike: within a factor of two. " + _regret_ratio(paper, primal_dual, dual),
     )
@@ -277,7 +272,7 @@ def _regret_ratio(paper: Measured, primal_dual: str, dual: str) -> str:
 
 
 def larger_sizes(sizes: dict[str, Measured]) -> Claim:
-    """9: larger CMDPs behave alike."""
+    """Claim 9: larger CMDPs behave alike."""
     vanilla, regularized = PRIMAL_DUAL
     quantities: list[Quantity] = []
     for name, measured in sizes.items():
@@ -301,7 +296,7 @@ def larger_sizes(sizes: dict[str, Measured]) -> Claim:
 
 
 def strict_safety(safety: Measured) -> Claim:
-    """10: with the margin of strict safety the share of unsafe episodes falls."""
+    """Claim 10: with the margin of strict safety the share of unsafe episodes falls."""
     algorithm = PRIMAL_DUAL[1]
 
     def change(cmdp: str, column: str) -> np.ndarray:
@@ -336,7 +331,7 @@ def _margins(safety: Measured, cmdp: str, algorithm: str) -> tuple[Any, Any]:
 
 
 def fixed_bias(long: Measured) -> Claim:
-    """11, ours: a fixed τ leaves a bias."""
+    """Claim 11, which is ours: a fixed τ leaves a bias."""
     algorithm = PRIMAL_DUAL[1]
 
     def column(cmdp: str, name: str, decay: float) -> np.ndarray:
@@ -375,7 +370,7 @@ def _saddle_violation(cmdp: str, long: Measured) -> np.ndarray:
 
 
 def larger_of(results: Any, seeds: Sequence[int]) -> dict[str, Measured]:
-    """The larger sizes by name."""
+    """Open the sweep over larger CMDPs once for every size, by name."""
     return {
         "S = {num_states}, A = {num_actions}, H = {horizon}".format(**sizes): Measured(
             results, seeds, **sizes

@@ -13,25 +13,17 @@ _EVENTS = (
 )
 
 
-class Compiled:
-    """Seconds spent so far, of all threads together."""
-
-    def __init__(self) -> None:
-        """Nothing yet."""
-        self.seconds = 0.0
-
-    def __call__(self, event: str, duration_secs: float, **_: Any) -> None:
-        """What JAX calls."""
-        if event in _EVENTS:
-            self.seconds += duration_secs
-
-
 @contextmanager
-def compilation_time() -> Iterator[Compiled]:
-    """Count tracing, lowering and compiling while it is open."""
-    compiled = Compiled()
-    jax.monitoring.register_event_duration_secs_listener(compiled)
+def compilation_times() -> Iterator[list[float]]:
+    """Collect the seconds of every tracing, lowering and compiling, in all threads."""
+    seconds: list[float] = []
+
+    def listen(event: str, duration_secs: float, **_: Any) -> None:
+        if event in _EVENTS:
+            seconds.append(duration_secs)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
     try:
-        yield compiled
+        yield seconds
     finally:
-        jax.monitoring.unregister_event_duration_listener(compiled)
+        jax.monitoring.unregister_event_duration_listener(listen)

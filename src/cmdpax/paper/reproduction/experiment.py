@@ -1,6 +1,6 @@
 """What is run: the paper's experiment, and the sweeps that its remarks need."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from cmdpax.experiments.specification import Specification, read_specification
 from cmdpax.schemes.presets import strict_safety
@@ -23,61 +23,45 @@ PRIMAL_DUAL = ("vanilla-primal-dual", "regularized-primal-dual")
 DUAL = ("vanilla-dual", "regularized-dual")
 
 
-class Scale(NamedTuple):
-    """How much is run."""
-
-    num_episodes: int = 4000
-    num_runs: int = 5
-    long_episodes: int = 1_000_000
-    long_runs: int = 3
-    num_cmdps: int = 1
-
-    @property
-    def cmdp_seeds(self) -> list[int]:
-        """The paper's CMDP first."""
-        return list(range(SEED, SEED + self.num_cmdps))
+QUICK = {"num_episodes": 1000, "num_runs": 2, "long_episodes": 50_000, "long_runs": 2}
 
 
-QUICK = Scale(num_episodes=1000, num_runs=2, long_episodes=50_000, long_runs=2)
+def cmdp_seeds(num_cmdps: int) -> list[int]:
+    """Give the seeds of the first CMDPs of the family, the paper's first."""
+    return list(range(SEED, SEED + num_cmdps))
 
 
-def specifications(scale: Scale) -> dict[str, Specification]:
-    """The sweeps by name, in the order in which they are run."""
-    seeds = list(range(SEED, SEED + scale.num_runs))
-    long_seeds = list(range(SEED, SEED + scale.long_runs))
-    cmdps = scale.cmdp_seeds
-    margin = strict_safety(scale.num_episodes, SAFETY_EXPONENT)
+def specifications(
+    cmdps: list[int],
+    *,
+    num_episodes: int = 4000,
+    num_runs: int = 5,
+    long_episodes: int = 1_000_000,
+    long_runs: int = 3,
+) -> dict[str, Specification]:
+    """Specify the sweeps on the CMDPs with these seeds, in the order in which they are run."""
+    seeds = list(range(SEED, SEED + num_runs))
+    long_seeds = list(range(SEED, SEED + long_runs))
+    margin = strict_safety(num_episodes, SAFETY_EXPONENT)
     tuned = {"step_size": STEP_SIZE, "regularization": REGULARIZATION}
-    episodes = scale.num_episodes
+    capped = [
+        {"name": PRIMAL_DUAL[0], "step_size": STEP_SIZE, "max_multiplier": CAPS},
+        {"name": PRIMAL_DUAL[1], **tuned, "max_multiplier": CAPS},
+    ]
+    safe = [{"name": PRIMAL_DUAL[1], **tuned, "margin": [0.0, margin]}]
+    larger = [entry for sizes in LARGER for entry in _random(cmdps, **sizes)]
+    paper = [*_grids(*PRIMAL_DUAL), *_grids(*DUAL)]
     return {
-        "paper": _sweep(episodes, seeds, _random(cmdps), [*_grids(*PRIMAL_DUAL), *_grids(*DUAL)]),
-        "caps": _sweep(
-            episodes,
-            seeds,
-            _random(cmdps),
-            [
-                {"name": PRIMAL_DUAL[0], "step_size": STEP_SIZE, "max_multiplier": CAPS},
-                {"name": PRIMAL_DUAL[1], **tuned, "max_multiplier": CAPS},
-            ],
-        ),
-        "safety": _sweep(
-            episodes,
-            seeds,
-            _random(cmdps),
-            [{"name": PRIMAL_DUAL[1], **tuned, "margin": [0.0, margin]}],
-        ),
-        "larger": _sweep(
-            episodes,
-            seeds,
-            [entry for sizes in LARGER for entry in _random(cmdps, **sizes)],
-            _grids(*PRIMAL_DUAL),
-        ),
-        "long": _sweep(scale.long_episodes, long_seeds, _random(cmdps), _long()),
+        "paper": _sweep(num_episodes, seeds, _random(cmdps), paper),
+        "caps": _sweep(num_episodes, seeds, _random(cmdps), capped),
+        "safety": _sweep(num_episodes, seeds, _random(cmdps), safe),
+        "larger": _sweep(num_episodes, seeds, larger, _grids(*PRIMAL_DUAL)),
+        "long": _sweep(long_episodes, long_seeds, _random(cmdps), _long()),
     }
 
 
 def _grids(vanilla: str, regularized: str) -> list[dict[str, Any]]:
-    """Six configurations each."""
+    """Span six configurations of each algorithm."""
     return [
         {"name": vanilla, "step_size": VANILLA_STEP_SIZES},
         {
@@ -89,7 +73,7 @@ def _grids(vanilla: str, regularized: str) -> list[dict[str, Any]]:
 
 
 def _long() -> list[dict[str, Any]]:
-    """Constant and decaying step size without regularization; constant and decaying τ with it."""
+    """Vary the decay of the step size without regularization, and that of τ with it."""
     vanilla, regularized = PRIMAL_DUAL
     return [
         {"name": vanilla, "step_size": [STEP_SIZE, DECAYING_STEP_SIZE]},
@@ -120,7 +104,7 @@ def _sweep(
 
 
 def _log_spaced(num_episodes: int) -> list[int]:
-    """Five hundred episodes, for logarithmic axes."""
+    """Pick five hundred episodes for logarithmic axes."""
     import numpy as np
 
     spaced = np.geomspace(1, num_episodes, 500).round().astype(int)

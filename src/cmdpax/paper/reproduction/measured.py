@@ -1,4 +1,4 @@
-"""Numbers out of the sweeps, CMDP by CMDP and seed by seed."""
+"""Numbers from the sweeps, CMDP by CMDP and seed by seed."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ class Measured:
     """A sweep over CMDPs of one size; CMDPs are known by their seeds."""
 
     def __init__(self, results: Results, seeds: Sequence[int], **sizes: int) -> None:
-        """Of a sweep: its CMDPs with these seeds (a folder may hold more), and with these sizes."""
+        """Take a sweep's CMDPs with these seeds and sizes; a folder may hold more."""
         self.results = results
         self.num_episodes = int(results.manifest["specification"]["num_episodes"])
         self.cmdps = {
@@ -29,7 +29,7 @@ class Measured:
         }
 
     def rows(self, cmdp: str, algorithm: str, **chosen: float) -> "polars.DataFrame":
-        """The runs of one algorithm on one CMDP, by seed; `chosen` narrows them down."""
+        """Find the runs of one algorithm on one CMDP, by seed; `chosen` narrows them down."""
         import polars
 
         wanted = (polars.col("cmdp") == self.cmdps[cmdp]) & (polars.col("algorithm") == algorithm)
@@ -38,7 +38,7 @@ class Measured:
         return self.results.final.filter(wanted).sort("seed")
 
     def best(self, cmdp: str, algorithm: str) -> "polars.DataFrame":
-        """Those of the configuration with the smallest sum of strong regrets on this CMDP."""
+        """Find the runs of the configuration with the smallest strong regrets on this CMDP."""
         import polars
 
         best = self.results.best(cmdps=[self.cmdps[cmdp]])
@@ -48,7 +48,7 @@ class Measured:
     def difference(
         self, first: str, second: str, columns: tuple[str, ...]
     ) -> dict[str, np.ndarray]:
-        """Best configurations, first minus second, seed by seed; columns are added up."""
+        """Subtract the second's best configuration from the first's by seed, columns summed."""
         return self.each(
             lambda cmdp: (
                 total(self.best(cmdp, first), columns) - total(self.best(cmdp, second), columns)
@@ -56,11 +56,11 @@ class Measured:
         )
 
     def each(self, measure: Callable[..., np.ndarray], *arguments: Any) -> dict[str, np.ndarray]:
-        """A measure on every CMDP: of the CMDP, and of what else it takes."""
+        """Take a measure on every CMDP; it gets the CMDP and the other arguments."""
         return {cmdp: measure(cmdp, *arguments) for cmdp in self.cmdps}
 
     def curve(self, cmdp: str, algorithm: str, column: str, episodes: list[int]) -> np.ndarray:
-        """A column of the best configuration's curves at some episodes, `[R, T]`."""
+        """Read a column of the best configuration's curves at some episodes, `[R, T]`."""
         import polars
 
         runs = self.best(cmdp, algorithm)["run"].to_list()
@@ -76,15 +76,15 @@ class Measured:
 
 
 def total(rows: "polars.DataFrame", columns: tuple[str, ...]) -> np.ndarray:
-    """The sum of some columns, a number per run."""
+    """Add up some columns: a number per run."""
     return np.asarray(rows.select(columns).to_numpy().sum(axis=1))
 
 
 def means(rows: "polars.DataFrame", columns: tuple[str, ...]) -> str:
-    """Their means, for a sentence."""
+    """Write the means of some columns for a sentence."""
     return " and ".join(f"{rows[column].to_numpy().mean():.4g}" for column in columns)
 
 
 def first_of(values: Mapping[str, Any]) -> str:
-    """The paper's CMDP comes first."""
+    """Give the first CMDP, which is the paper's."""
     return next(iter(values))

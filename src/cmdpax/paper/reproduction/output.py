@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cmdpax.experiments.folder import Folder
 from cmdpax.experiments.ownership import LOCK, Claim, listed, require_no_links
-from cmdpax.paper.reproduction.experiment import Scale, specifications
+from cmdpax.paper.reproduction.experiment import cmdp_seeds, specifications
 
 FIGURES = "figures"
 FILES = (
@@ -24,15 +24,15 @@ _THEORY = re.compile(r"theory-\d+")
 
 @contextmanager
 def held(path: Path) -> Iterator[None]:
-    """Be the only one who writes a reproduction; a folder with other files is refused."""
+    """Be the only process that writes a reproduction; a folder with other files is refused."""
     require_no_links(path / FIGURES / name for name in listed(path / FIGURES))
     with Claim(path, "reproduction", (FIGURES,), FILES, lambda: _is_earlier(path)).held():
         yield
 
 
 def _is_earlier(path: Path) -> bool:
-    """Earlier versions did not sign; they began with the paper's sweep."""
-    known = {*specifications(Scale()), *FILES, FIGURES, LOCK}
+    """Recognise earlier versions, which did not sign and began with the paper's sweep."""
+    known = {*specifications(cmdp_seeds(1)), *FILES, FIGURES, LOCK}
     if not all(name in known or _THEORY.fullmatch(name) for name in listed(path)):
         return False
     return Folder(path / _PAPER).claim.is_ours()

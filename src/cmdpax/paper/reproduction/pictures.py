@@ -15,7 +15,7 @@ _PANEL = (3.25, 2.3)
 
 
 def draw_figures(sweeps: dict[str, Results], folder: Path) -> list[Path]:
-    """Every figure as PNG and PDF."""
+    """Draw every figure as PNG and PDF."""
     paper = sweeps["paper"]
     first = next(iter(paper.manifest["cmdps"]))
     figures = {
@@ -34,10 +34,10 @@ def draw_figures(sweeps: dict[str, Results], folder: Path) -> list[Path]:
 
 
 def iterates(paper: Results, cmdp: str) -> "Figure":
-    """Violation and suboptimality of each episode, vanilla against regularized primal-dual.
+    """Draw violation and suboptimality of each episode, vanilla against regularized primal-dual.
 
-    Above the mean over runs, in which oscillations cancel as soon as runs are out of step; below
-    one run.
+    The upper row shows means over runs, in which oscillations cancel as soon as the runs are out of
+    step; the lower row shows one run.
     """
     figure, axes = canvas(2, 2, "episode", _PANEL)
     lines = _named(paper, PRIMAL_DUAL, cmdp)
@@ -56,7 +56,7 @@ def iterates(paper: Results, cmdp: str) -> "Figure":
 
 
 def regrets(paper: Results, pair: tuple[str, str], cmdp: str) -> "Figure":
-    """Strong regrets on the left, weak ones on the right."""
+    """Draw strong regrets on the left and weak ones on the right."""
     figure, axes = canvas(1, 4, "episode", (2.6, 2.3))
     lines = _named(paper, pair, cmdp)
     panels = (
@@ -75,7 +75,7 @@ def regrets(paper: Results, pair: tuple[str, str], cmdp: str) -> "Figure":
 
 
 def long_run(long: Results) -> "Figure":
-    """Strong regrets of the long runs, constant and decaying parameters, on log axes."""
+    """Draw the long runs' strong regrets on log axes, constant and decaying parameters."""
     figure, axes = canvas(1, 2, "episode", _PANEL)
     first = next(iter(long.manifest["cmdps"]))
     kinds = (
@@ -112,7 +112,7 @@ def _configuration(long: Results, algorithm: str, column: str, decays: bool) -> 
 
 
 def _named(paper: Results, pair: tuple[str, str], cmdp: str) -> list[Line]:
-    """Short names, vanilla first; each with its best configuration on the CMDP."""
+    """Pick each algorithm's best configuration on the CMDP, vanilla first, with a short name."""
     lines = {line.algorithm: line for line in best_lines(paper, pair, [cmdp])}
     return [lines[name]._replace(label=name.partition("-")[0]) for name in pair]
 

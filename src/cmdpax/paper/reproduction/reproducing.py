@@ -11,9 +11,15 @@ from cmdpax.checks import require_count
 from cmdpax.experiments import Results, SweepProgress, sweep
 from cmdpax.learning.settings import RUN_BYTES
 from cmdpax.paper.reproduction import claims
-from cmdpax.paper.reproduction.compilation import compilation_time
+from cmdpax.paper.reproduction.compilation import compilation_times
 from cmdpax.paper.reproduction.costs import cost_ratios
-from cmdpax.paper.reproduction.experiment import DUAL, PRIMAL_DUAL, QUICK, Scale, specifications
+from cmdpax.paper.reproduction.experiment import (
+    DUAL,
+    PRIMAL_DUAL,
+    QUICK,
+    cmdp_seeds,
+    specifications,
+)
 from cmdpax.paper.reproduction.measured import Measured
 from cmdpax.paper.reproduction.output import FIGURES, held
 from cmdpax.paper.reproduction.pictures import draw_figures
@@ -26,16 +32,16 @@ from cmdpax.storage.writing import write_text
 
 
 class Reproduction(NamedTuple):
-    """What came out.
+    """What a reproduction found.
 
     Attributes:
-        cmdps: fingerprints of the CMDPs that count, the paper's first.
+        cmdps: the fingerprints of the CMDPs that count, the paper's first.
         sweeps: the results by name: "paper", "caps", "safety", "larger", "long", and "theory-SEED".
-        claims: each with its quantities and decisions.
-        figures: the pictures.
-        page: all of it as one page, `report.html`.
-        seconds: of everything.
-        compile_seconds: of them, compilation.
+        claims: the claims, each with its quantities and decisions.
+        figures: the files of the pictures.
+        page: the file `report.html`, which shows all of it.
+        seconds: how long it took.
+        compile_seconds: how much of that was compilation.
     """
 
     cmdps: list[str]
@@ -60,24 +66,24 @@ def reproduce(
     Args:
         out: the folder; one that holds other files is refused.
         quick: 1,000 episodes and two runs, for a first look.
-        num_cmdps: CMDPs of the family, the paper's first.
-        theory: also the theorem's parameters and the theory's bonuses, a million episodes.
-        progress: called with the name of each sweep, gives the function that it reports to.
+        num_cmdps: how many CMDPs of the family to take, the paper's first.
+        theory: run the theorem's parameters and the theory's bonuses too, for a million episodes.
+        progress: takes the name of a sweep and gives the function that it reports to.
     """
     num_cmdps = require_count("num_cmdps", num_cmdps)
     require_room(f"a reproduction with {num_cmdps:,} CMDPs", num_cmdps * RUN_BYTES)
     start = time.perf_counter()
-    scale = (QUICK if quick else Scale())._replace(num_cmdps=num_cmdps)
+    seeds = cmdp_seeds(num_cmdps)
     folder = Path(out)
-    with held(folder), compilation_time() as compiled:
+    with held(folder), compilation_times() as compiling:
         sweeps = {
             name: sweep(
                 specification, folder / name, progress=progress(name) if progress else False
             )
-            for name, specification in specifications(scale).items()
+            for name, specification in specifications(seeds, **(QUICK if quick else {})).items()
         }
-        found = judge(sweeps, scale.cmdp_seeds)
-        paper = Measured(sweeps["paper"], scale.cmdp_seeds)
+        found = judge(sweeps, seeds)
+        paper = Measured(sweeps["paper"], seeds)
         if theory:
             claim, more = theory_claim(folder, paper, progress)
             found.append(claim)
@@ -87,11 +93,11 @@ def reproduce(
         page = report(folder, folder / "report.html")
     seconds = time.perf_counter() - start
     cmdps = list(paper.cmdps.values())
-    return Reproduction(cmdps, sweeps, found, figures, page, seconds, compiled.seconds)
+    return Reproduction(cmdps, sweeps, found, figures, page, seconds, sum(compiling))
 
 
 def judge(sweeps: dict[str, Results], seeds: Sequence[int]) -> list[Claim]:
-    """All claims, on the CMDPs with these seeds: the folders may hold more."""
+    """Judge all claims on the CMDPs with these seeds; the folders may hold more."""
     paper, caps, safety, long = (
         Measured(sweeps[name], seeds) for name in ("paper", "caps", "safety", "long")
     )
@@ -111,13 +117,13 @@ def judge(sweeps: dict[str, Results], seeds: Sequence[int]) -> list[Claim]:
 
 
 def _command(quick: bool, num_cmdps: int, theory: bool) -> str:
-    """What makes it again, for the page."""
+    """Write the command that makes the reproduction again, for the page."""
     options = [("--quick", quick), (f"--cmdps {num_cmdps}", num_cmdps > 1), ("--theory", theory)]
     return " ".join(["cmdpax reproduce --out again", *(name for name, given in options if given)])
 
 
 def _write(folder: Path, found: list[Claim], paper: Measured, command: str) -> None:
-    """verdict.md and .json, configurations.md and .csv, replay.json."""
+    """Write verdict.md and .json, configurations.md and .csv, and replay.json."""
     records: Any = [as_record(claim) for claim in found]
     table = configuration_table(paper)
     contents = {

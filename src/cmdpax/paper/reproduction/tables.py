@@ -21,7 +21,7 @@ MEASURES = (
 
 
 def configuration_table(paper: Measured) -> "polars.DataFrame":
-    """A row per algorithm and configuration; with several CMDPs intervals are over CMDPs."""
+    """Make a row per configuration; intervals are over CMDPs if there are several."""
     import polars
 
     rows = []
@@ -40,12 +40,12 @@ def configuration_table(paper: Measured) -> "polars.DataFrame":
 
 
 def write_table(table: "polars.DataFrame", path: Path) -> None:
-    """As CSV, whole or not at all."""
+    """Write a table as CSV, whole or not at all."""
     write_atomically(path, table.write_csv)
 
 
 def table_as_markdown(table: "polars.DataFrame") -> str:
-    """The same for people, best configurations first."""
+    """Write the table for people, best configurations first."""
     names = ("algorithm", "η", "τ", *(measure.replace("_", " ") for measure in MEASURES))
     lines = ["# Every configuration", "", "| " + " | ".join(names) + " |"]
     lines.append("|---" * len(names) + "|")

@@ -1,4 +1,4 @@
-"""The theorem's parameters and the theory's bonuses: where the regrets stand, how they grow."""
+"""The theorem's parameters and the theory's bonuses: how large the regrets are, how they grow."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +22,7 @@ EXPONENT = 13 / 14
 def theory_claim(
     folder: Path, paper: Measured, progress: Callable[[str], Callable[[SweepProgress], None]] | None
 ) -> tuple[Claim, dict[str, Results]]:
-    """Run Algorithm 1 as the theorem has it, on every CMDP: its parameters depend on the CMDP."""
+    """Run Algorithm 1 on every CMDP with the theorem's parameters, which depend on the CMDP."""
     sweeps: dict[str, Results] = {}
     growth: dict[str, dict[str, np.ndarray]] = {"objective": {}, "constraints": {}}
     for seed, fingerprint in paper.cmdps.items():
@@ -35,8 +35,7 @@ def theory_claim(
             progress=progress(name) if progress else False,
         )
         for column, values in growth.items():
-            exponents = sweeps[name].final[f"growth_{column}"].to_numpy()
-            values[seed] = exponents
+            values[seed] = sweeps[name].final[f"growth_{column}"].to_numpy()
     return Claim(
         12,
         "With the theorem's parameters the strong regrets grow at most like K^(13/14).",
@@ -66,7 +65,7 @@ def _specification(parameters: dict[str, Any], preset: dict[str, float]) -> dict
 
 
 def _stand(results: Results) -> str:
-    """Where the regrets stand on a CMDP, and why."""
+    """Say how large the regrets are on a CMDP, and why."""
     import polars
 
     objective, constraint = (results.final[name].to_numpy().mean() for name in SUMS["strong"])

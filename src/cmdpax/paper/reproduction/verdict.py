@@ -12,10 +12,10 @@ class Quantity(NamedTuple):
     """Something measured, and on which side of a bound the claim wants it.
 
     Attributes:
-        text: what it is.
-        values: one number per run, for every CMDP.
+        text: what was measured.
+        values: one number per run, by CMDP.
         side: "below" or "above".
-        bound: the number that it is compared with.
+        bound: the number that the values are compared with.
     """
 
     text: str
@@ -24,19 +24,19 @@ class Quantity(NamedTuple):
     bound: float = 0.0
 
     def on(self, cmdp: str) -> Interval:
-        """Mean and interval over the runs on one CMDP."""
+        """Average over the runs on one CMDP, with an interval."""
         return interval(self.values[cmdp])
 
     def over_family(self) -> Interval:
-        """Mean and interval over the CMDPs' means."""
+        """Average over the CMDPs' means, with an interval."""
         return interval([values.mean() for values in self.values.values()])
 
     def decide(self, found: Interval) -> Decision:
-        """By the 95 % interval: on the claimed side of the bound, on the other, or neither."""
+        """Decide by the interval: on the claimed side of the bound, on the other, or neither."""
         return found.decide(self.side, self.bound)
 
     def num_held(self) -> int:
-        """On how many CMDPs it holds."""
+        """Count the CMDPs on which it holds."""
         return sum(self.decide(self.on(cmdp)) == "holds" for cmdp in self.values)
 
 
@@ -44,9 +44,9 @@ class Claim(NamedTuple):
     """A sentence of the paper, and the quantities that decide it.
 
     Attributes:
-        number: as listed in the documentation.
-        sentence: the claim.
-        quantities: all must be on their side.
+        number: its number in the documentation.
+        sentence: what is claimed.
+        quantities: what was measured; all of it must be on the claimed side.
         remark: what explains the outcome.
     """
 
@@ -56,15 +56,15 @@ class Claim(NamedTuple):
     remark: str = ""
 
     def on(self, cmdp: str) -> Decision:
-        """Whether it holds on one CMDP."""
+        """Decide whether it holds on one CMDP."""
         return _all([q.decide(q.on(cmdp)) for q in self.quantities])
 
     def over_family(self) -> Decision:
-        """Whether it holds on average over the CMDPs."""
+        """Decide whether it holds on average over the CMDPs."""
         return _all([q.decide(q.over_family()) for q in self.quantities])
 
     def num_held(self) -> int:
-        """On how many CMDPs all of it holds."""
+        """Count the CMDPs on which all of it holds."""
         return sum(self.on(cmdp) == "holds" for cmdp in self.quantities[0].values)
 
 
@@ -75,7 +75,7 @@ def _all(decisions: list[Decision]) -> Decision:
 
 
 def as_record(claim: Claim) -> dict[str, Any]:
-    """For `verdict.json`: the first CMDP, and the family."""
+    """Describe a claim for `verdict.json`: on the first CMDP, and on the family."""
     first = next(iter(claim.quantities[0].values))
     return {
         "number": claim.number,
@@ -105,7 +105,7 @@ def _plain(found: Interval) -> dict[str, float | int | None]:
 
 
 def as_markdown(claims: list[Claim]) -> str:
-    """The verdict for people."""
+    """Write the verdict for people."""
     first = next(iter(claims[0].quantities[0].values))
     count = len(claims[0].quantities[0].values)
     lines = ["# Verdict", ""]

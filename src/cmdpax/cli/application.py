@@ -78,7 +78,7 @@ def main() -> None:
 
 
 def _fail(sentence: str) -> NoReturn:
-    """Say why, in lines that a person can read: what was given may be of any length."""
+    """Say why, in lines that a person can read: a name from outside may have any length."""
     lines = "\n".join(cut(line, _LONGEST) for line in sentence.split("\n"))
-    messages.print(f"error: {lines}", style="red", markup=False, highlight=False)
+    messages.print(f"error: {lines}", style="red")
     sys.exit(1)

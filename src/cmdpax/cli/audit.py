@@ -7,6 +7,7 @@ import typer
 from rich.text import Text
 
 import cmdpax
+from cmdpax.cli.models import AsJson
 from cmdpax.cli.notices import caught
 from cmdpax.cli.output import messages, print_json, results, table
 
@@ -27,7 +28,7 @@ def audit(
     accuracy: Annotated[float, typer.Option("--accuracy", help="ε of the theorem.")] = 0.1,
     episodes: Annotated[int, typer.Option("--episodes", help="K of the online part.")] = 300,
     seeds: Annotated[int, typer.Option("--seeds", help="Runs of the online part.")] = 20,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Check the paper's statements on a model, with the constants of their proofs.
 
@@ -71,4 +72,4 @@ def _print(title: str, found: Any) -> None:
         where = ", ".join(f"{axis} = {place}" for axis, place in row.worst.items())
         worst = f"worst at {where}" if row.verdict == "fails" and where else ""
         remarks = "; ".join(part for part in (worst, row.note) if part)
-        messages.print(f"{row.name} ({row.place}): {remarks}", markup=False)
+        messages.print(f"{row.name} ({row.place}): {remarks}")

@@ -45,11 +45,11 @@ def make_environment(
     parameters = dict(parse_parameter(text) for text in parameter or [])
     cmdp = cmdpax.environments.make(name, **parameters)
     cmdpax.save(cmdp, out)
-    messages.print(f"wrote {out}: {cmdp}, fingerprint {cmdp.fingerprint[:16]}", markup=False)
+    messages.print(f"wrote {out}: {cmdp}, fingerprint {cmdp.fingerprint[:16]}")
 
 
 def parse_parameter(text: str) -> tuple[str, Any]:
-    """`key=value`; the value is read as JSON where it is JSON, else as text."""
+    """Read `key=value`; the value is read as JSON where it is JSON, else as text."""
     key, separator, value = text.partition("=")
     if not separator or not key:
         raise ParameterError(f"parameter {text!r} has no value; write key=value.")

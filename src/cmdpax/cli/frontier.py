@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 import cmdpax
 from cmdpax.cli.models import AsJson, ModelFile
 from cmdpax.cli.notices import caught
-from cmdpax.cli.output import messages, number, print_json, results, table
+from cmdpax.cli.output import messages, number, print_facts, print_json, results, table
 from cmdpax.errors import FileError, ParameterError
 from cmdpax.planning.frontier import MOST_POINTS
 from cmdpax.storage.writing import require_target, write_npz, write_text
@@ -50,7 +50,7 @@ def frontier(
     seconds = time.perf_counter() - start
     if write is not None:
         write(cmdp, found)
-        messages.print(f"wrote {out}", markup=False)
+        messages.print(f"wrote {out}")
     if as_json:
         own = {"own_threshold": float(cmdp.thresholds[constraint])}
         print_json({**found._asdict(), **own, "seconds": seconds})
@@ -59,7 +59,7 @@ def frontier(
 
 
 def _thresholds(lowest: float | None, highest: float | None, points: int) -> np.ndarray | None:
-    """Evenly spaced, or None for the library's choice."""
+    """Space the thresholds evenly; None leaves them to the library."""
     if lowest is None and highest is None:
         return None
     if lowest is None or highest is None:
@@ -68,12 +68,12 @@ def _thresholds(lowest: float | None, highest: float | None, points: int) -> np.
         raise ParameterError(f"--points is {points}, it must be at least 2.")
     if points > MOST_POINTS:
         raise ParameterError(f"--points is {points}, it must be at most {MOST_POINTS}.")
-    with np.errstate(all="ignore"):  # ends that are no numbers are told by `frontier`
+    with np.errstate(all="ignore"):  # `frontier` refuses ends that are not numbers
         return np.linspace(lowest, highest, points)
 
 
 def _writer(out: Path) -> Callable[[cmdpax.CMDP, cmdpax.Frontier], None]:
-    """How to write a file of this ending; refuses others before any work is done."""
+    """Find how to write a file with this ending; others are refused before any work is done."""
     numbers = {".csv": _write_csv, ".npz": _write_arrays}
     ending = out.suffix.lower()
     if ending in numbers:
@@ -94,12 +94,12 @@ def _writer(out: Path) -> Callable[[cmdpax.CMDP, cmdpax.Frontier], None]:
 
 
 def _write_arrays(out: Path, cmdp: cmdpax.CMDP, found: cmdpax.Frontier) -> None:
-    """All fields, with the fingerprint of the model they belong to."""
+    """Write all fields, with the fingerprint of the model they belong to."""
     write_npz(out, {**found._asdict(), "fingerprint": np.array(cmdp.fingerprint)})
 
 
 def _write_csv(out: Path, cmdp: cmdpax.CMDP, found: cmdpax.Frontier) -> None:
-    """A row per threshold, in full precision; cells are empty where it is infeasible."""
+    """Write a row per threshold, in full precision; cells are empty where it is infeasible."""
     indices = range(cmdp.num_constraints)
     headers = ["threshold", "feasible", "value", "gap"]
     headers += [f"multiplier_{i}" for i in indices] + [f"constraint_value_{i}" for i in indices]
@@ -123,9 +123,7 @@ def _print(file: Path, cmdp: cmdpax.CMDP, found: cmdpax.Frontier, seconds: float
         ("columns", found.num_columns),
         ("seconds", f"{seconds:.3f}"),
     ]
-    listing = table(f"{file}: {cmdp}, constraint {found.constraint}", ("", ""), facts)
-    listing.show_header = False
-    results.print(listing)
+    print_facts(f"{file}: {cmdp}, constraint {found.constraint}", facts)
     multipliers = found.multipliers[:, found.constraint]
     rows = zip(
         map(number, found.thresholds),
@@ -143,7 +141,7 @@ def _cell(value: float) -> str:
 
 @contextmanager
 def _bar() -> Iterator[Any]:
-    """A bar with the points that are done, on a terminal."""
+    """Show a bar with the points that are done, on a terminal."""
     if not messages.is_terminal:
         yield None
         return

@@ -14,7 +14,16 @@ import cmdpax
 from cmdpax.cli.environments import parse_parameter
 from cmdpax.cli.models import AsJson, ModelFile
 from cmdpax.cli.notices import caught, resumable
-from cmdpax.cli.output import messages, number, print_json, results, table
+from cmdpax.cli.output import (
+    cell,
+    messages,
+    number,
+    print_facts,
+    print_json,
+    results,
+    table,
+    wrote,
+)
 from cmdpax.errors import FileError, ParameterError, nearest_name
 from cmdpax.intervals import interval
 from cmdpax.learners import Algorithm, as_algorithm
@@ -30,7 +39,6 @@ Parameters = Annotated[
 Plot = Annotated[Path | None, typer.Option("--plot", help="Draw the curves (.png, .pdf, .svg).")]
 Out = Annotated[Path | None, typer.Option("--out", help="Write the numbers to this .npz.")]
 
-
 _TOLD = ("algorithm", "num_episodes", "optimum", "support", "stationary")
 
 
@@ -42,7 +50,7 @@ def algorithms(as_json: AsJson = False) -> None:
         return
     for algorithm in known:
         anytime = "" if algorithm.anytime else " It must know the number of episodes."
-        results.print(f"{algorithm.name}: {algorithm.summary}{anytime}", markup=False)
+        results.print(f"{algorithm.name}: {algorithm.summary}{anytime}")
         rows = [
             (one.name, one.symbol, one.kind, in_words(one.default), one.range, one.help)
             for one in algorithm.parameters
@@ -117,12 +125,12 @@ def learn(
     seconds = time.perf_counter() - start
     if out is not None:
         history.save(out)
-        messages.print(f"wrote {out}", markup=False)
+        wrote(out)
     if plot is not None:
         from cmdpax.figures import plot_history, save_figure
 
         save_figure(plot_history(history), plot)
-        messages.print(f"wrote {plot}", markup=False)
+        wrote(plot)
     if as_json:
         print_json(_learned(history, seconds))
     else:
@@ -130,8 +138,7 @@ def learn(
         rate = f"({len(history.value) * episodes / seconds:,.0f} episodes/s)"
         messages.print(
             f"{len(history.value)} runs of {episodes} episodes in {seconds:.1f} s, "
-            + (f"going on from {checkpoint}" if resumed else f"compilation included {rate}"),
-            markup=False,
+            + (f"going on from {checkpoint}" if resumed else f"compilation included {rate}")
         )
 
 
@@ -157,21 +164,21 @@ def iterate(
     seconds = time.perf_counter() - start
     solution = cmdpax.solve(cmdp)
     if out is not None:
-        _write_iterates(out, iterates)
+        arrays = iterates._asdict().items()
+        write_npz(out, {name: array for name, array in arrays if array is not None})
+        wrote(out)
     if plot is not None:
         from cmdpax.figures import plot_iterates, save_figure
 
         figure = plot_iterates(iterates, solution.value, cmdp.thresholds, solution.multipliers)
         save_figure(figure, plot)
-        messages.print(f"wrote {plot}", markup=False)
+        wrote(plot)
     content = _iterated(cmdp, iterates, solution, seconds)
     if as_json:
         print_json(content)
         return
-    rows = ((name.replace("_", " "), _cell(value)) for name, value in content.items())
-    listing = table(f"{file}: {cmdp}, {scheme}", ("", ""), rows)
-    listing.show_header = False
-    results.print(listing)
+    rows = ((name.replace("_", " "), cell(value)) for name, value in content.items())
+    print_facts(f"{file}: {cmdp}, {scheme}", rows)
 
 
 def _iterated(
@@ -230,23 +237,11 @@ def _print_history(file: Path, cmdp: cmdpax.CMDP, history: cmdpax.History) -> No
 
 
 def _interval(values: np.ndarray) -> tuple[str, str]:
-    """Mean, and half of Student's 95 % interval."""
+    """Write the mean, and half of Student's 95 % interval."""
     if len(values) < 2:
         return number(float(values.mean())), "one run"
     found = interval(values)
     return f"{found.mean:.6g}", f"{found.half:.3g}"
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, np.ndarray):
-        return ", ".join(number(item) for item in value) or "none"
-    return "none" if value is None else number(value)
-
-
-def _write_iterates(out: Path, iterates: cmdpax.Iterates) -> None:
-    content = {name: array for name, array in iterates._asdict().items() if array is not None}
-    write_npz(out, content)
-    messages.print(f"wrote {out}", markup=False)
 
 
 def _require_targets(out: Path | None, plot: Path | None) -> None:
@@ -261,7 +256,7 @@ def _require_targets(out: Path | None, plot: Path | None) -> None:
 
 
 def _chosen(parameters: list[str] | None, known: tuple[str, ...]) -> dict[str, Any]:
-    """`key=value` pairs as keyword arguments; values are numbers or schedules."""
+    """Read `key=value` pairs as keyword arguments; values are numbers or schedules."""
     chosen: dict[str, Any] = {}
     for text in parameters or []:
         key, value = parse_parameter(text)
@@ -283,7 +278,7 @@ def _seeds(text: str) -> int | list[int]:
 
 @contextmanager
 def _bar() -> Iterator[Any]:
-    """A bar with episodes, episodes/s and the time left, on a terminal."""
+    """Show a bar with episodes, episodes/s and the time left, on a terminal."""
     if not messages.is_terminal:
         yield False
         return
@@ -300,7 +295,7 @@ def _bar() -> Iterator[Any]:
 
         def report(done: int, total: int) -> None:
             nonlocal first
-            first = done if first < 0 else first  # a checkpoint's episodes are not of this rate
+            first = done if first < 0 else first  # a checkpoint's episodes do not count
             rate = f"{(done - first) / (time.perf_counter() - start):,.0f} episodes/s per run"
             display.update(line, completed=done, total=total, rate=rate)
 

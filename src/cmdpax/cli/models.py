@@ -1,4 +1,4 @@
-"""`cmdpax inspect` and `cmdpax solve`: what a model is, and its optimum."""
+"""`cmdpax inspect` and `cmdpax solve`: a model, and its optimum."""
 
 import time
 import warnings
@@ -12,7 +12,16 @@ import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 import cmdpax
-from cmdpax.cli.output import messages, number, print_json, results, table
+from cmdpax.cli.output import (
+    cell,
+    messages,
+    number,
+    print_facts,
+    print_json,
+    results,
+    table,
+    wrote,
+)
 from cmdpax.errors import FileError, InfeasibleError
 from cmdpax.planning import METHODS
 from cmdpax.storage.writing import require_target, write_npz
@@ -33,11 +42,8 @@ def inspect(file: ModelFile, as_json: AsJson = False) -> None:
     if as_json:
         print_json(facts)
         return
-    rows = ((name.replace("_", " "), _cell(value)) for name, value in facts.items())
-    listing = table(str(file), ("", ""), rows)
-    listing.show_header = False
-    listing.columns[1].overflow = "fold"
-    results.print(listing)
+    rows = ((name.replace("_", " "), cell(value)) for name, value in facts.items())
+    print_facts(str(file), rows, fold=True)
 
 
 def solve(
@@ -70,7 +76,7 @@ def solve(
         raise
     seconds = time.perf_counter() - start
     for warning in caught:
-        messages.print(f"warning: {warning.message}", style="yellow", markup=False)
+        messages.print(f"warning: {warning.message}", style="yellow")
     with _progress("Slater gap"):
         slater_gap = solution.slater_gap
     if out is not None:
@@ -83,7 +89,7 @@ def solve(
 
 @contextmanager
 def _progress(task: str) -> Iterator[Any]:
-    """A line on standard error with columns and gap, while work is going on."""
+    """Show columns and gap in a line on standard error while work is going on."""
     if not messages.is_terminal:
         yield None
         return
@@ -101,11 +107,11 @@ def _progress(task: str) -> Iterator[Any]:
 
 
 def _facts(cmdp: cmdpax.CMDP, slater: cmdpax.SlaterGap | None) -> dict[str, Any]:
-    """What `inspect` tells, in order."""
+    """Collect what `inspect` tells, in order."""
     lists = isinstance(cmdp.transitions, cmdpax.Successors)
     chances = cmdp.transitions.probabilities if lists else cmdp.transitions
     per_row = np.count_nonzero(chances, axis=-1)
-    facts: dict[str, Any] = {
+    return {
         "num_states": cmdp.num_states,
         "num_actions": cmdp.num_actions,
         "horizon": cmdp.horizon,
@@ -126,17 +132,6 @@ def _facts(cmdp: cmdpax.CMDP, slater: cmdpax.SlaterGap | None) -> dict[str, Any]
         "limiting_constraint": None if slater is None else slater.constraint,
         "fingerprint": cmdp.fingerprint,
     }
-    return facts
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, np.ndarray | list):
-        return ", ".join(_cell(item) for item in value) if len(value) else "none"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return number(value)
-    return "none" if value is None else str(value)
 
 
 def _infeasible(
@@ -185,9 +180,7 @@ def _print_solution(
         ("columns", solution.num_columns),
         ("seconds", f"{seconds:.3f}"),
     ]
-    listing = table(f"{file}: {cmdp}", ("", ""), facts)
-    listing.show_header = False
-    results.print(listing)
+    print_facts(f"{file}: {cmdp}", facts)
     if cmdp.num_constraints:
         rows = zip(
             range(cmdp.num_constraints),
@@ -202,7 +195,7 @@ def _print_solution(
 
 
 def _write_policy(out: Path, cmdp: cmdpax.CMDP, solution: cmdpax.Solution) -> None:
-    """Policy and values in one .npz, with the fingerprint of the model they belong to."""
+    """Write policy and values to one .npz, with the fingerprint of their model."""
     content: dict[str, Any] = {
         "policy": solution.policy,
         "occupancy": solution.occupancy,
@@ -213,4 +206,4 @@ def _write_policy(out: Path, cmdp: cmdpax.CMDP, solution: cmdpax.Solution) -> No
         "fingerprint": np.array(cmdp.fingerprint),
     }
     write_npz(out, content)
-    messages.print(f"wrote {out}", markup=False)
+    wrote(out)

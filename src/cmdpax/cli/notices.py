@@ -14,13 +14,13 @@ from cmdpax.cli.output import messages
 
 @contextmanager
 def caught() -> Iterator[None]:
-    """Warnings as lines on standard error, when they happen, each once."""
+    """Print warnings as lines on standard error when they happen, each once."""
     told: set[str] = set()
 
     def tell(message: Warning | str, *_: Any) -> None:
         if str(message) not in told:
             told.add(str(message))
-            messages.print(f"warning: {message}", style="yellow", markup=False)
+            messages.print(f"warning: {message}", style="yellow")
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", cmdpax.CmdpaxWarning)
@@ -30,12 +30,11 @@ def caught() -> Iterator[None]:
 
 @contextmanager
 def resumable(folder: Path) -> Iterator[None]:
-    """Ctrl-C ends a command whose folder goes on with the same command."""
+    """Let Ctrl-C end a command that goes on when it is given again."""
     try:
         yield
     except KeyboardInterrupt:
         messages.print(
-            f"interrupted: {folder} keeps what was reported done, the same command goes on",
-            markup=False,
+            f"interrupted: {folder} keeps what was reported done, the same command goes on"
         )
         raise typer.Exit(130) from None

@@ -7,7 +7,7 @@ import typer
 from rich.text import Text
 
 from cmdpax.cli.notices import caught, resumable
-from cmdpax.cli.output import messages, results, table
+from cmdpax.cli.output import messages, results, table, wrote
 from cmdpax.cli.sweeps import best_table
 
 _COLOURS = {"holds": "green", "fails": "red", "undecided": "yellow"}
@@ -39,15 +39,14 @@ def reproduce(
     )
     results.print(_verdict(found.claims))
     for path in (out / "verdict.md", out / "configurations.md", out / "figures", found.page):
-        messages.print(f"wrote {path}", markup=False)
+        wrote(path)
     messages.print(
-        f"{found.seconds:.0f} s in all, of which compilation {found.compile_seconds:.0f} s",
-        markup=False,
+        f"{found.seconds:.0f} s in all, of which compilation {found.compile_seconds:.0f} s"
     )
 
 
 def _verdict(claims: list[Any]) -> Any:
-    """A row per claim."""
+    """Make a row per claim."""
     first = next(iter(claims[0].quantities[0].values))
     count = len(claims[0].quantities[0].values)
     headers = ["claim", "first CMDP"]

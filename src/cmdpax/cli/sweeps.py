@@ -8,13 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
+from cmdpax.cli.models import AsJson
 from cmdpax.cli.notices import caught, resumable
-from cmdpax.cli.output import messages, print_json, results, table
+from cmdpax.cli.output import messages, print_facts, print_json, results, table, wrote
 from cmdpax.learners import symbol_of
 from cmdpax.storage.limits import size_text
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A folder that `sweep` wrote.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 def sweep(
@@ -51,11 +51,11 @@ def sweep(
         print_json({"runs": len(found.final), "seconds": seconds, "best": best.to_dicts()})
         return
     results.print(best_table(f"{out}: best configurations by strong regret", best))
-    messages.print(f"{len(found.final)} runs in {out}, {seconds:.1f} s", markup=False)
+    messages.print(f"{len(found.final)} runs in {out}, {seconds:.1f} s")
 
 
 def _saying_where(report: Callable[[Any], None]) -> Callable[[Any], None]:
-    """The same reports, after a line that says on what the runs are made, once one is made."""
+    """Pass reports on; before the first, a line says on which devices the runs are made."""
     from cmdpax.learning.manifest import devices
 
     told = False
@@ -63,7 +63,7 @@ def _saying_where(report: Callable[[Any], None]) -> Callable[[Any], None]:
     def tell(stand: Any) -> None:
         nonlocal told
         if not told:
-            messages.print(f"on {devices()}", markup=False, highlight=False)
+            messages.print(f"on {devices()}")
             told = True
         report(stand)
 
@@ -89,7 +89,7 @@ def plot(
     require_picture(out)
     figure = plot_sweep(open_results(folder), kind, algorithms=algorithm, cmdp=cmdp)
     save_figure(figure, out)
-    messages.print(f"wrote {out}", markup=False)
+    wrote(out)
 
 
 def report(
@@ -105,7 +105,7 @@ def report(
     from cmdpax.reporting import report as write
 
     write(folder, out)
-    messages.print(f"wrote {out}, {size_text(out.stat().st_size)}", markup=False)
+    messages.print(f"wrote {out}, {size_text(out.stat().st_size)}")
 
 
 def compare(
@@ -138,13 +138,11 @@ def compare(
         ("pairs (CMDP, seed)", found.pairs),
         (f"CMDPs where {first} is smaller", f"{found.first_smaller} of {found.cmdps}"),
     )
-    listing = table(f"{by}: {first} against {second}", ("", ""), rows)
-    listing.show_header = False
-    results.print(listing)
+    print_facts(f"{by}: {first} against {second}", rows)
 
 
 def best_table(title: str, best: Any) -> Any:
-    """A row per algorithm."""
+    """Make a row per algorithm."""
     from cmdpax.experiments.tables import parameters_of_row
 
     found = best.to_dicts()
@@ -172,9 +170,7 @@ def _print_estimate(found: Any, as_json: bool) -> None:
         ("time, about", f"{found.seconds:.0f} s"),
         ("of it compilation", f"{found.compile_seconds:.0f} s"),
     )
-    listing = table("Nothing was run", ("", ""), rows)
-    listing.show_header = False
-    results.print(listing)
+    print_facts("Nothing was run", rows)
     if found.cut:
         names = ("algorithm", "S, A, H, I", "runs", "batches", "runs each", "s each")
         results.print(table("The batches, at most", names, [_row(share) for share in found.cut]))

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -36,23 +36,20 @@ def watch(
     Example: cmdpax watch agent.npz
     """
     if as_json:
-        print_json(_look(path).saved.account.to_dict())
+        _, saved = _look(path)
+        print_json(saved.account.to_dict())
     elif once or not results.is_terminal:
         width = results.width if results.is_terminal else _UNLIMITED
-        results.print(view(path, _look(path)), width=width)
+        results.print(view(path, *_look(path)), width=width)
     else:
         _refresh(path, interval)
 
 
-class _Look(NamedTuple):
-    """What a file held, and which file it was."""
-
-    file: tuple[int, int]  # time in nanoseconds, inode
-    saved: Any
+_Stamp = tuple[int, int]  # the time in nanoseconds, and the inode
 
 
-def _stamp(path: Path) -> tuple[int, int]:
-    """What changes when the file is written again; a file that has gone is found by reading it."""
+def _stamp(path: Path) -> _Stamp:
+    """Find what changes when the file is written again; reading finds out that it has gone."""
     try:
         found = path.stat()
     except OSError:
@@ -60,37 +57,37 @@ def _stamp(path: Path) -> tuple[int, int]:
     return found.st_mtime_ns, found.st_ino
 
 
-def _look(path: Path) -> _Look:
+def _look(path: Path) -> tuple[_Stamp, Any]:
     """Read the file; its stamp is taken before, so that what is written meanwhile is seen next."""
     from cmdpax.live.saving import read
 
     stamp = _stamp(path)
-    return _Look(stamp, read(path))
+    return stamp, read(path)
 
 
 def _refresh(path: Path, interval: float) -> None:
-    """The view in place, until Ctrl-C; the file is read again when it was written again."""
+    """Refresh the view in place until Ctrl-C; the file is read again when it was written again."""
     from rich.live import Live
 
-    found = _look(path)
+    stamp, saved = _look(path)
     console = Console(highlight=False)  # wraps: what is refreshed must not be cut off
     try:
-        with Live(view(path, found), console=console, auto_refresh=False) as shown:
+        with Live(view(path, stamp, saved), console=console, auto_refresh=False) as shown:
             while True:
                 time.sleep(interval)
-                if _stamp(path) != found.file:
-                    found = _look(path)
-                shown.update(view(path, found), refresh=True)
+                if _stamp(path) != stamp:
+                    stamp, saved = _look(path)
+                shown.update(view(path, stamp, saved), refresh=True)
     except KeyboardInterrupt:
         return
 
 
-def view(path: Path, found: _Look) -> Group:
-    """A table of the account, and a line of recent returns for every signal."""
-    saved = found.saved
+def view(path: Path, stamp: _Stamp, saved: Any) -> Group:
+    """Show a table of the account, and a line of recent returns for every signal."""
     declared, account = saved.declared, saved.account
     sizes = declared.sizes
-    age = max(0.0, time.time() - found.file[0] / 1e9)
+    written, _ = stamp
+    age = max(0.0, time.time() - written / 1e9)
     head = Text(plain(f"{path}: {declared.algorithm}, "), style="bold")
     head.append(f"S={sizes.num_states} A={sizes.num_actions} H={sizes.horizon}, ")
     head.append(f"{account.episodes:,} episodes, {account.steps:,} steps")
@@ -104,7 +101,7 @@ def view(path: Path, found: _Look) -> Group:
 
 
 def _table(account: Any) -> Table:
-    """A column for the reward and for every constraint."""
+    """Make a column for the reward and for every constraint."""
     objective, constraints = account.objective, list(account)
 
     def row(name: str, of_reward: Any, of_each: Callable[[Any], Any]) -> tuple[Any, ...]:
@@ -127,7 +124,7 @@ def _table(account: Any) -> Table:
 
 
 def _lines(names: tuple[str, ...], recent: np.ndarray) -> list[Text]:
-    """The recent returns, oldest left, each character the mean of a few episodes."""
+    """Draw the recent returns, oldest left; each character is the mean of a few episodes."""
     if len(recent) < 2:
         return []
     width = max(len(name) for name in ("reward", *names))

@@ -37,20 +37,13 @@ __all__ = [
 ]
 
 _FAMILIES: dict[str, Callable[..., CMDP]] = {
-    "bandit": bandit,
-    "box": box,
-    "gridworld": gridworld,
-    "inventory": inventory,
-    "mars-rover": mars_rover,
-    "queue": queue,
-    "random": random,
-    "ring": ring,
-    "streaming": streaming,
+    family.__name__.replace("_", "-"): family
+    for family in (bandit, box, gridworld, inventory, mars_rover, queue, random, ring, streaming)
 }
 
 
 def names() -> list[str]:
-    """The names that `make` knows, sorted.
+    """List the names that `make` knows, sorted.
 
     Examples:
         >>> import cmdpax
@@ -84,7 +77,7 @@ def make(name: str, **parameters: Any) -> CMDP:
 
 
 def describe(name: str) -> tuple[str, dict[str, Any]]:
-    """One line about a family, and its parameters with their defaults."""
+    """Describe a family in one line, and list its parameters with their defaults."""
     family = _family(name)
     summary = (inspect.getdoc(family) or "").splitlines()[0]
     parameters = inspect.signature(family).parameters.values()

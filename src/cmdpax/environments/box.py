@@ -64,7 +64,9 @@ def box(
 
 
 def _pushing(walks: np.ndarray, slides: np.ndarray) -> np.ndarray:
-    """Where each move leads from each pair of cells, `[cells², 4]`; a pair is agent · cells + box.
+    """Find where each move leads from each pair of cells, `[cells², 4]`.
+
+    A pair is agent · cells + box.
 
     Args:
         walks: where each move leads the agent if there is no box, `[cells, 4]`.
@@ -80,7 +82,7 @@ def _pushing(walks: np.ndarray, slides: np.ndarray) -> np.ndarray:
 
 
 def _reachable(targets: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The pairs that can be reached, in order, and their targets as numbers in that order."""
+    """Find the pairs that can be reached, in order, and their targets as places in that order."""
     reached = np.zeros(len(targets), dtype=bool)
     frontier = starts
     while frontier.size:

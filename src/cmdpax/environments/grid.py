@@ -12,7 +12,7 @@ MOVES = np.array([[-1, 0], [0, 1], [1, 0], [0, -1]])  # up, right, down, left
 
 
 def read_drawing(layout: Any, signs: str, legend: str) -> np.ndarray:
-    """A drawn map as characters `[rows, columns]`, with at least one start.
+    """Read a drawn map as characters `[rows, columns]`, with at least one start.
 
     Args:
         layout: rows separated by `/` or new lines, with `#` wall, `S` start, `G` goal, `.` free.
@@ -39,7 +39,7 @@ def read_drawing(layout: Any, signs: str, legend: str) -> np.ndarray:
 
 
 def neighbours(walls: np.ndarray, ends: np.ndarray | None = None) -> np.ndarray:
-    """Where each move leads from each cell without wall, `[cells, 4]`; cells row by row.
+    """Find where each move leads from each cell without wall, `[cells, 4]`; cells row by row.
 
     A move into a wall, over the edge, or from a cell of `ends` leads back to the cell itself.
     Walls and ends are booleans `[rows, columns]`.
@@ -59,7 +59,7 @@ def neighbours(walls: np.ndarray, ends: np.ndarray | None = None) -> np.ndarray:
 
 
 def slipping(targets: np.ndarray, slip: float) -> Successors:
-    """Stationary successor lists `[1, S, 4, 4]`; a state appears in one slot at most.
+    """Make stationary successor lists `[1, S, 4, 4]`; a state appears in one slot at most.
 
     Args:
         targets: where each move leads, `[S, 4]`.
@@ -80,6 +80,6 @@ def slipping(targets: np.ndarray, slip: float) -> Successors:
 
 
 def on_arrival(transitions: Successors, values: np.ndarray) -> np.ndarray:
-    """Σ_t p(t | s, a) values(t), `[1, S, 4]`: what the next state is worth, in expectation."""
+    """Compute Σ_t p(t | s, a) values(t), `[1, S, 4]`: the next state's worth in expectation."""
     lists, probabilities = transitions
     return stable(np.sum(probabilities * values[lists], axis=-1))

@@ -1,7 +1,5 @@
 """Gridworlds of any size, stored as stationary successor lists."""
 
-from typing import NamedTuple
-
 import numpy as np
 
 from cmdpax.checks import require_count, require_flag, require_number
@@ -12,15 +10,6 @@ from cmdpax.model.validation import validate
 from cmdpax.planning.dynamic_program import greedy_values
 
 _CELLS_PER_GOAL = 400
-
-
-class Layout(NamedTuple):
-    """A map: booleans `[rows, columns]`, and one such map of unsafe cells per constraint."""
-
-    walls: np.ndarray
-    goals: np.ndarray
-    starts: np.ndarray
-    unsafe: np.ndarray  # [I, rows, columns]
 
 
 def gridworld(
@@ -57,25 +46,24 @@ def gridworld(
     horizon = require_count("horizon", horizon)
     tightness = require_number("tightness", tightness, 0.0, 1.0)
     if layout is not None:
-        cells = _parse(layout)
+        drawing, cells = _parse(layout)
     else:
-        cells = _draw(
+        drawing, cells = _draw(
             (require_count("height", height), require_count("width", width)),
             require_count("num_constraints", num_constraints, minimum=0),
             require_number("wall_density", wall_density, 0.0, 0.9),
             require_number("unsafe_density", unsafe_density, 0.0, 1.0),
             np.random.default_rng(require_count("seed", seed, minimum=0, maximum=2**63 - 1)),
         )
+    walls, goals, starts = (drawing == sign for sign in "#GS")
     if require_flag("uniform_start", uniform_start):
-        cells = cells._replace(starts=~cells.walls & ~cells.goals)
-    free = ~cells.walls
-    num_kinds = len(cells.unsafe)
-    at_goal = cells.goals[free].astype(float)
-    unsafe = cells.unsafe[:, free].astype(float)
-    starts = cells.starts[free].astype(float)
+        starts = ~walls & ~goals
+    at_goal, starts = (places[~walls].astype(float) for places in (goals, starts))
+    unsafe = cells[:, ~walls].astype(float)
+    num_kinds = len(unsafe)
     shape = (1, len(at_goal), len(MOVES))
     cmdp = from_costs(
-        transitions=slipping(neighbours(cells.walls, cells.goals), slip),
+        transitions=slipping(neighbours(walls, goals), slip),
         rewards=np.broadcast_to(at_goal[None, :, None], shape),
         costs=np.broadcast_to(unsafe[:, None, :, None], (num_kinds, *shape)),
         limits=np.full(num_kinds, 0.0 if budget is None else require_number("budget", budget, 0)),
@@ -93,42 +81,36 @@ def _draw(
     wall_density: float,
     unsafe_density: float,
     generator: np.random.Generator,
-) -> Layout:
-    """A random map: exact numbers of walls, goals and unsafe cells in random places."""
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw exact numbers of walls, goals and unsafe cells in random places, as `_parse` does."""
     num_cells = shape[0] * shape[1]
     require_fitting(num_cells, max(len(MOVES), num_kinds), len(MOVES))
     num_goals = max(1, round(num_cells / _CELLS_PER_GOAL)) if num_cells > 1 else 0
     order = np.append(generator.permutation(np.arange(1, num_cells)), 0)
     num_walls = min(round(wall_density * num_cells), num_cells - num_goals - 1)
-    kind = np.zeros((3, num_cells), dtype=bool)  # walls, goals, starts
-    kind[0, order[:num_walls]] = True
-    kind[1, order[num_walls : num_walls + num_goals]] = True
-    kind[2, 0] = True  # the upper left corner is always free
+    drawing = np.full(num_cells, ".")
+    drawing[order[:num_walls]] = "#"
+    drawing[order[num_walls : num_walls + num_goals]] = "G"
+    drawing[0] = "S"  # the upper left corner is always free
     rest = order[num_walls + num_goals : -1]
     unsafe = np.zeros((num_kinds, num_cells), dtype=bool)
     for cells in unsafe:
         chosen = generator.permutation(rest)[: round(unsafe_density * len(rest))]
         cells[chosen] = True
-    walls, goals, starts = kind.reshape(3, *shape)
-    return Layout(walls, goals, starts, unsafe.reshape(num_kinds, *shape))
+    return drawing.reshape(shape), unsafe.reshape(num_kinds, *shape)
 
 
-def _parse(layout: str) -> Layout:
-    """A drawn map."""
+def _parse(layout: str) -> tuple[np.ndarray, np.ndarray]:
+    """Read a map, `[rows, columns]`, and the unsafe cells of every kind, `[I, rows, columns]`."""
     drawing = read_drawing(layout, "123456789", "1 … 9 unsafe")
     kinds = [digit for digit in "123456789" if (drawing == digit).any()]
     num_kinds = int(kinds[-1]) if kinds else 0
     unsafe = [drawing == str(kind + 1) for kind in range(num_kinds)]
-    return Layout(
-        walls=drawing == "#",
-        goals=drawing == "G",
-        starts=drawing == "S",
-        unsafe=np.array(unsafe, dtype=bool).reshape(num_kinds, *drawing.shape),
-    )
+    return drawing, np.array(unsafe, dtype=bool).reshape(num_kinds, *drawing.shape)
 
 
 def _reachable_thresholds(cmdp: CMDP, tightness: float) -> np.ndarray:
-    """V_u of a mixture of the reward's policy and the safest one, which is thus feasible."""
+    """Compute V_u of a mixture of the fastest policy and the safest one, which is thus feasible."""
     fastest = np.eye(1 + cmdp.num_constraints)[0]
     values = greedy_values(validate(cmdp), np.stack([fastest, 1.0 - fastest]))[:, 1:]
     return stable((1 - tightness) * values[0] + tightness * values[1])

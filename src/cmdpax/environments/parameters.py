@@ -1,4 +1,4 @@
-"""Sizes that fit the memory, and numbers fit to be stored."""
+"""Checks of sizes against the memory, and rounding of numbers that are stored."""
 
 import math
 
@@ -8,12 +8,12 @@ from cmdpax.storage.limits import require_room
 
 
 def require_fitting(*shape: int) -> None:
-    """Refuse sizes of which the largest array, of doubles, would not fit the memory."""
+    """Refuse sizes whose largest array, of doubles, would not fit the memory."""
     require_room(f"an array of shape {shape}", 8 * math.prod(shape), "choose smaller sizes")
 
 
 def stable(values: np.ndarray) -> np.ndarray:
-    """Computed numbers, rounded to 12 decimals.
+    """Round computed numbers to 12 decimals.
 
     The last bits of a sum depend on the processor; without them the same parameters give the same
     arrays, and so the same fingerprint, on every machine.

@@ -1,4 +1,4 @@
-"""Pictures: of a frontier, of a history, of iterates, of sweeps, and of a live system."""
+"""Pictures of a frontier, a history, iterates, sweeps, and a live system."""
 
 from cmdpax.figures.frontier import plot_frontier
 from cmdpax.figures.histories import plot_history, plot_iterates

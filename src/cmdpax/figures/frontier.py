@@ -18,7 +18,7 @@ def plot_frontier(frontier: Frontier, own_threshold: float | None = None) -> "Fi
 
     Args:
         frontier: what `cmdpax.frontier` found.
-        own_threshold: that of the model, to be marked; None marks nothing.
+        own_threshold: the model's own threshold, which is marked; None marks nothing.
     """
     name = f"$c_{{{frontier.constraint}}}$"
     figure, axes = canvas(2, 1, f"threshold {name} of constraint {frontier.constraint}", (6.4, 2.6))
@@ -45,7 +45,7 @@ def plot_frontier(frontier: Frontier, own_threshold: float | None = None) -> "Fi
 
 
 def _line(axis: Any, frontier: Frontier, heights: np.ndarray, **style: str) -> None:
-    """The feasible points from left to right."""
+    """Draw the feasible points from left to right."""
     order = np.argsort(frontier.thresholds, kind="stable")
     drawn = order[frontier.feasible[order]]
     points = (frontier.thresholds[drawn], heights[drawn])

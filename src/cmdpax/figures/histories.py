@@ -13,21 +13,13 @@ if TYPE_CHECKING:
 
 
 def plot_history(history: History) -> "Figure":
-    """Strong and weak regrets (mean over runs, and their range), and the errors per episode."""
+    """Draw strong and weak regrets (mean over runs, and their range) and each episode's errors."""
     figure, axes = canvas(2, 2, "episode")
     episodes = history.episodes
-    panels = (
-        (
-            axes[0, 0],
-            "strong regret",
-            history.strong_regret.objective,
-            history.strong_regret.maximum,
-        ),
-        (axes[0, 1], "weak regret", history.weak_regret.objective, history.weak_regret.maximum),
-    )
-    for axis, title, objective, constraint in panels:
-        _band(axis, episodes, objective, OBJECTIVE, "objective")
-        _band(axis, episodes, constraint, CONSTRAINT, "constraints (largest)")
+    regrets = {"strong regret": history.strong_regret, "weak regret": history.weak_regret}
+    for axis, (title, regret) in zip(axes[0], regrets.items(), strict=True):
+        _band(axis, episodes, regret.objective, OBJECTIVE, "objective")
+        _band(axis, episodes, regret.maximum, CONSTRAINT, "constraints (largest)")
         axis.set_title(title)
         axis.legend(frameon=False)
     violation = history.violation.max(axis=-1, initial=-np.inf)
@@ -45,7 +37,7 @@ def plot_history(history: History) -> "Figure":
 def plot_iterates(
     iterates: Iterates, optimum: float, thresholds: np.ndarray, optimal: Any
 ) -> "Figure":
-    """Errors and multipliers of a scheme's iterates."""
+    """Draw the errors and multipliers of a scheme's iterates."""
     figure, axes = canvas(1, 2, "iteration")
     steps = np.arange(1, len(iterates.value) + 1)
     axes[0, 0].plot(steps, optimum - iterates.value, color=OBJECTIVE, label="suboptimality")
@@ -60,13 +52,13 @@ def plot_iterates(
 
 
 def _band(axis: Any, episodes: np.ndarray, values: np.ndarray, colour: str, label: str) -> None:
-    """Mean over runs, and the range of the runs around it."""
+    """Draw the mean over runs, and the range of the runs around it."""
     around = (values.min(axis=0), values.max(axis=0))
     band(axis, episodes, values.mean(axis=0), around, color=colour, label=label)
 
 
 def _multipliers(axis: Any, episodes: np.ndarray, values: np.ndarray, optimal: Any) -> None:
-    """Each constraint's multiplier, and its optimum as a dashed line."""
+    """Draw each constraint's multiplier, and its optimum as a dashed line."""
     for constraint, best in enumerate(optimal):
         colour = OTHERS[constraint % len(OTHERS)]
         _band(axis, episodes, values[..., constraint], colour, f"constraint {constraint}")

@@ -19,9 +19,9 @@ class Truth(NamedTuple):
     """What the policies of some episodes are worth, where somebody knows the model.
 
     Attributes:
-        episodes: their numbers, `[n]`.
+        episodes: the episodes' numbers, `[n]`.
         values: V_r, `[n]`, in the user's units.
-        constraint_values: `[n, I]`, likewise.
+        constraint_values: V_u, `[n, I]`, likewise.
     """
 
     episodes: Any
@@ -42,12 +42,12 @@ def plot_returns(
     """Draw the returns of a live system's episodes, smoothed, against its thresholds.
 
     Args:
-        rewards: of every episode, `[K]`, such as those of `cmdpax.gymnasium.interact`.
-        constraint_returns: `[K, I]`.
-        account: the agent's.
+        rewards: each episode's sum of rewards, `[K]`, such as `cmdpax.gymnasium.interact` gives.
+        constraint_returns: each episode's returns, `[K, I]`.
+        account: the agent's account.
         truth: values of the policies in the true model, to compare.
         optimum: the best value that meets the constraints, if it is known.
-        window: episodes of a moving mean, whose band is Student's 95 % interval; None is 100, or a
+        window: episodes in a moving mean, whose band is Student's 95 % interval; None is 100, or a
             quarter of the episodes where they are few.
         marks: episodes to be marked, and why.
     """
@@ -76,7 +76,7 @@ def plot_returns(
 
 
 def _series(rewards: Any, constraint_returns: Any, account: AgentAccount) -> list[np.ndarray]:
-    """The rewards, and the returns of every constraint."""
+    """Check the rewards and the returns of every constraint, and list them."""
     sums, returns = (np.asarray(given, dtype=float) for given in (rewards, constraint_returns))
     count = len(account)
     if sums.ndim != 1 or not len(sums) or returns.shape != (len(sums), count):
@@ -88,7 +88,7 @@ def _series(rewards: Any, constraint_returns: Any, account: AgentAccount) -> lis
 
 
 def _mark(axis: Any, episode: int, why: str, left: bool) -> None:
-    """A line at an episode, and beside it, inside the axes, why."""
+    """Draw a line at an episode, and write beside it, inside the axes, why."""
     axis.axvline(episode, color=REFERENCE, linewidth=0.8)
     text = axis.annotate(
         why,
@@ -104,7 +104,7 @@ def _mark(axis: Any, episode: int, why: str, left: bool) -> None:
 
 
 def _moving(axis: Any, returns: np.ndarray, window: int, colour: str) -> None:
-    """The mean of the last `window` episodes, from the first that has so many."""
+    """Draw the mean of the last `window` episodes, from the first episode that has so many."""
     frames = np.lib.stride_tricks.sliding_window_view(returns, window)
     mean = frames.mean(axis=1)
     half = half_width(frames, axis=1) if window > 1 else np.zeros_like(mean)
@@ -116,7 +116,7 @@ def _moving(axis: Any, returns: np.ndarray, window: int, colour: str) -> None:
 
 
 def _threshold(axis: Any, one: Any) -> None:
-    """The threshold, and a shade on its wrong side."""
+    """Draw the threshold, and shade its wrong side."""
     low, high = axis.get_ylim()
     low, high = min(low, one.threshold), max(high, one.threshold)
     room = 0.08 * (high - low)

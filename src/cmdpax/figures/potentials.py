@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def plot_potentials(
     potentials: Mapping[float, np.ndarray], bounds: Mapping[float, np.ndarray]
 ) -> "Figure":
-    """One colour per τ: Φ_k as a line, its bound dashed, what is left in the end dotted."""
+    """Draw one colour per τ: Φ_k as a line, its bound dashed, what is left in the end dotted."""
     figure, axes = canvas(1, 1, "iteration", (5.6, 3.6))
     axis = axes[0, 0]
     for colour, (tau, values) in zip(OTHERS, potentials.items(), strict=False):

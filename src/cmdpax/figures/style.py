@@ -54,7 +54,7 @@ def save_figure(figure: "Figure", path: Path) -> None:
 def canvas(
     rows: int, columns: int, label: str, size: tuple[float, float] = (5.0, 3.4)
 ) -> tuple["Figure", Any]:
-    """A figure with a grid of axes; `size` is that of one of them, in inches."""
+    """Make a figure with a grid of axes; `size` is the size of one of them, in inches."""
     from matplotlib.figure import Figure
 
     width, height = size
@@ -73,18 +73,18 @@ def band(
     around: tuple[np.ndarray, np.ndarray],
     **line: Any,
 ) -> None:
-    """A line, and what lies around it."""
+    """Draw a line, and what lies around it."""
     axis.plot(episodes, mean, linewidth=line.pop("linewidth", 1.2), **line)
     axis.fill_between(episodes, *around, color=line["color"], alpha=0.2, linewidth=0)
 
 
 def colour_of(algorithm: str, position: int) -> str:
-    """An algorithm has the same colour in every picture."""
+    """Give an algorithm its colour, which is the same in every picture."""
     return ALGORITHMS.get(algorithm, OTHERS[(position + 2) % len(OTHERS)])
 
 
 def palette(dark: bool) -> dict[str, Any]:
-    """The colours of algorithms, and those for others in turn, on a light or a dark ground."""
+    """List the colours of algorithms, and those for others in turn, on a light or dark ground."""
 
     def shade(colour: str) -> str:
         return (_ON_DARK if dark else _ON_WHITE).get(colour, colour)

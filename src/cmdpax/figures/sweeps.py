@@ -56,13 +56,13 @@ def plot_sweep(
     """Draw a sweep.
 
     Args:
-        results: of the sweep.
+        results: the results of the sweep.
         kind: "iterates" (violation and suboptimality of each episode), "regret" (strong and weak)
             or "multipliers".
-        algorithms: those to draw; None draws all.
+        algorithms: the algorithms to draw; None draws all.
         cmdp: the name or fingerprint of one CMDP; None takes all.
     """
-    check_choice("kind", kind, tuple(KINDS))
+    check_choice("kind", kind, KINDS)
     chosen = pick_cmdps(results, cmdp)
     if kind == "multipliers":
         return _multipliers(results, best_lines(results, algorithms, chosen[:1]), chosen[0])
@@ -79,7 +79,7 @@ def plot_sweep(
 
 
 def pick_cmdps(results: Results, wanted: str | None) -> list[str]:
-    """Fingerprints of the CMDPs to draw."""
+    """Find the fingerprints of the CMDPs to draw."""
     described = results.manifest["cmdps"]
     if wanted is None:
         return list(described)
@@ -104,7 +104,7 @@ def pick_cmdps(results: Results, wanted: str | None) -> list[str]:
 def best_lines(
     results: Results, algorithms: Sequence[str] | None, cmdps: Sequence[str]
 ) -> list[Line]:
-    """Every algorithm with its best configuration on these CMDPs, in a fixed order of colours."""
+    """Pick every algorithm's best configuration on these CMDPs, in a fixed order of colours."""
     known = results.best(cmdps=cmdps).to_dicts()
     names = [row["algorithm"] for row in known]
     for name in algorithms or ():
@@ -131,7 +131,7 @@ def draw_lines(
     cmdps: Sequence[str],
     least: float = -np.inf,
 ) -> None:
-    """A column of the curves: mean and interval of each configuration, from `least` on."""
+    """Draw mean and interval of a column for each configuration; bands are cut off at `least`."""
     dashed = isinstance(column, str) and "strong" in column
     for line in lines:
         episodes, values = curve(results, line.configuration, column, cmdps)
@@ -145,7 +145,7 @@ def draw_lines(
 def curve(
     results: Results, configuration: str, column: "str | polars.Expr", cmdps: Sequence[str]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Episodes `[T]`, and values `[R, T]` of the runs on one CMDP, or `[N, T]` of CMDPs' means."""
+    """Read episodes `[T]` and values: `[R, T]` of runs on one CMDP, or `[N, T]` of CMDPs' means."""
     import polars
 
     rows = results.curves.filter(
@@ -163,7 +163,7 @@ def curve(
 
 
 def _multipliers(results: Results, lines: Sequence[Line], fingerprint: str) -> "Figure":
-    """λ of each constraint on one CMDP; the optimum dotted."""
+    """Draw λ of each constraint on one CMDP, the optimum dotted."""
     import polars
 
     optimal = results.manifest["cmdps"][fingerprint]["multipliers"]
@@ -180,7 +180,7 @@ def _multipliers(results: Results, lines: Sequence[Line], fingerprint: str) -> "
 
 
 def name_lines(figure: "Figure", axis: Any) -> None:
-    """One legend for all panels, above them."""
+    """Put one legend for all panels above them."""
     handles, labels = axis.get_legend_handles_labels()
     columns = min(len(labels), 1 if figure.get_figwidth() < 5 else 4)
     figure.legend(

@@ -32,7 +32,7 @@ class Problem(NamedTuple):
         regularization: τ.
         max_multiplier: λ_max.
         slater_gap: Ξ; infinite without constraints.
-        slater_values: (V_r, V_u) of a policy that attains Ξ, `[1 + I]`.
+        slater_values: (V_r, V_u) of the best policy among those that attain Ξ, `[1 + I]`.
         optimal_values: (V_r, V_u) of π*, `[1 + I]`.
         optimal_multipliers: λ*, `[I]`.
         saddle: (π*_τ, λ*_τ) with its occupancy.
@@ -131,15 +131,16 @@ def make_problem(
     gap: float | None,
 ) -> Problem:
     """Solve everything exactly; λ_max is max(6, H/Ξ) unless it is given."""
-    solution = solve(cmdp)
-    found = slater_gap(cmdp) if gap is None else None
+    solution, found = solve(cmdp), slater_gap(cmdp)
+    slater = solution
+    if found is not None:
+        reachable = cmdp.thresholds + found.gap - SLATER_TOLERANCE
+        slater = solve(cmdp.replace(thresholds=reachable))
     if gap is None:
         gap = _NO_CONSTRAINTS if found is None else found.gap
-    cap = (
-        max(6.0, cmdp.horizon / gap if gap > 0 else 6.0)
-        if max_multiplier is None
-        else max_multiplier
-    )
+    cap = max_multiplier
+    if cap is None:
+        cap = max(6.0, cmdp.horizon / gap) if gap > 0 else 6.0
     saddle = solve_regularized(cmdp, regularization, cap)
     reached = evaluate(cmdp, saddle.policy)
     entropy = -np.sum(reached.occupancy * np.where(reached.occupancy > 0, saddle.log_policy, 0.0))
@@ -149,22 +150,12 @@ def make_problem(
         regularization,
         cap,
         gap,
-        _slater_values(cmdp),
+        np.append(slater.value, slater.constraint_values),
         np.append(solution.value, solution.constraint_values),
         solution.multipliers,
         Saddle(reached.occupancy, saddle.log_policy, saddle.multipliers),
         np.concatenate([[reached.value], reached.constraint_values, [entropy]]),
     )
-
-
-def _slater_values(cmdp: CMDP) -> np.ndarray:
-    """Compute (V_r, V_u) of the policy with the best rewards among those that attain Ξ."""
-    found = slater_gap(cmdp)
-    if found is None:
-        solution = solve(cmdp)
-    else:
-        solution = solve(cmdp.replace(thresholds=cmdp.thresholds + found.gap - SLATER_TOLERANCE))
-    return np.append(solution.value, solution.constraint_values)
 
 
 def library_scheme(problem: Problem, log_policy: Array, multipliers: Array) -> tuple[Array, Array]:

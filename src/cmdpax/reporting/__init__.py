@@ -1,4 +1,4 @@
-"""One page of a sweep or a reproduction, to look at and to send."""
+"""One page about a sweep or a reproduction, to look at and to send."""
 
 from cmdpax.reporting.reporting import report
 

@@ -3,8 +3,8 @@
 A block is a table of T columns: the episodes, then the rows of numbers.
 
 1. Numbers become whole numbers of 25 bits: those of single precision, rounded to 16 binary digits
-   after the first (a relative error of 2⁻¹⁷). Of half widths 10 digits are enough, the others
-   are 0. Episodes are whole numbers already.
+   after the first (a relative error of 2⁻¹⁷). Half widths keep 10 digits, and the others are 0.
+   Episodes are whole numbers already.
 2. Along a row every number but the first is replaced by the difference to the one before, modulo
    2³², and differences d by 2d or -2d - 1 ("zigzag"): small ones of either sign have leading zeros.
 3. The lowest bytes of all numbers come first, then the second ones, and so on: bytes that are alike
@@ -20,18 +20,18 @@ from typing import Any
 
 import numpy as np
 
-_FINE, _COARSE = 16, 10  # binary digits that stay, of the 23 after the first
+_FINE, _COARSE = 16, 10  # how many of the 23 binary digits after the first stay
 _LARGEST = np.float32(3.4e38)  # below what would be rounded to infinity
 _LEVEL = 9
 
 
 def encode(episodes: np.ndarray, rows: np.ndarray, coarse: Sequence[int] = ()) -> str:
-    """A block, from episodes `[T]`, below 2³², and numbers `[N, T]`; NaN stays NaN.
+    """Encode a block; NaN stays NaN.
 
     Args:
-        episodes: of the columns.
-        rows: the numbers.
-        coarse: rows of which three decimal digits are enough.
+        episodes: the episode of every column, `[T]`, below 2³².
+        rows: the numbers, `[N, T]`.
+        coarse: rows for which three decimal digits are enough.
     """
     whole = _whole(rows, _FINE)
     whole[list(coarse)] = _whole(rows[list(coarse)], _COARSE)
@@ -44,7 +44,7 @@ def encode(episodes: np.ndarray, rows: np.ndarray, coarse: Sequence[int] = ()) -
 
 
 def _whole(numbers: np.ndarray, digits: int) -> np.ndarray:
-    """The upper 25 bits of single-precision numbers, rounded."""
+    """Round single-precision numbers to their upper 25 bits."""
     bits = np.clip(numbers, -_LARGEST, _LARGEST).astype(np.float32).view(np.uint32)
     dropped = np.uint32(23 - digits)
     rounded_bits = (bits + (np.uint32(1) << (dropped - np.uint32(1)))) >> dropped
@@ -52,17 +52,17 @@ def _whole(numbers: np.ndarray, digits: int) -> np.ndarray:
 
 
 def rounded(number: float | None) -> float | None:
-    """A number for JSON, of seven significant digits; null where it is not finite."""
+    """Round a number for JSON to seven significant digits; it is null where it is not finite."""
     return None if number is None or not math.isfinite(number) else float(f"{number:.7g}")
 
 
 def all_rounded(numbers: Iterable[float]) -> list[float | None]:
-    """Numbers for JSON."""
+    """Round numbers for JSON."""
     return [rounded(number) for number in numbers]
 
 
 def plain(content: Any) -> Any:
-    """The same lists and dicts, floats rounded, and text such that it can be written."""
+    """Copy lists and dicts, with floats rounded and only text that can be written."""
     if isinstance(content, dict):
         return {name: plain(entry) for name, entry in content.items()}
     if isinstance(content, list):

@@ -17,7 +17,7 @@ _MOST_CONSTRAINTS = 4
 
 
 def describe_problem(cmdp: CMDP, described: dict[str, Any], *, rewards: bool) -> dict[str, Any]:
-    """A CMDP as the page has it, without its frontier.
+    """Describe a CMDP for the page, without its frontier.
 
     Args:
         cmdp: the model.
@@ -38,9 +38,9 @@ def describe_problem(cmdp: CMDP, described: dict[str, Any], *, rewards: bool) ->
 
 
 def _rewards(cmdp: CMDP) -> dict[str, Any]:
-    """r and u of the triples (h, s, a), or of the pairs (s, a) if they are the same at every step.
+    """List r and u of the triples (h, s, a), or of the pairs (s, a) if all steps are the same.
 
-    Of very many an even selection.
+    Of very many, an even selection is taken.
     """
     signals = [cmdp.rewards, *cmdp.constraint_rewards]
     shape = np.broadcast_shapes(*(signal.shape for signal in signals))
@@ -51,7 +51,7 @@ def _rewards(cmdp: CMDP) -> dict[str, Any]:
 
 
 def find_frontiers(cmdp: CMDP, optimum: float) -> list[dict[str, Any] | None] | None:
-    """What the threshold of each constraint costs; None where that would take long, or fails."""
+    """Find what each constraint's threshold costs; None where that would take long, or fails."""
     num_constraints, horizon, num_states, num_actions = cmdp.sizes
     if horizon * num_states * num_actions > _MOST_TRIPLES or num_constraints > _MOST_CONSTRAINTS:
         return None
@@ -59,13 +59,13 @@ def find_frontiers(cmdp: CMDP, optimum: float) -> list[dict[str, Any] | None] | 
 
 
 def _frontier(cmdp: CMDP, optimum: float, constraint: int) -> dict[str, Any] | None:
-    """The feasible part, with the optimum among its points."""
+    """Compute the feasible part, with the optimum among its points."""
     try:
         with warnings.catch_warnings():
-            # It warns of points whose gap stays open: a picture does not show such gaps.
+            # It warns about points whose gap stays open, which no picture would show.
             warnings.simplefilter("ignore", CmdpaxWarning)
             found = frontier(cmdp, constraint=constraint, num_points=_FRONTIER_POINTS)
-    except (CmdpaxError, RuntimeError):  # the latter of solvers and devices
+    except (CmdpaxError, RuntimeError):  # solvers and devices raise the latter
         return None
     own = float(cmdp.thresholds[constraint])
     apart = found.feasible & (np.abs(found.thresholds - own) > 1e-9 * max(1.0, abs(own)))

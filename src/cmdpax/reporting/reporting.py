@@ -11,11 +11,11 @@ ENDINGS = (".html", ".htm")
 
 
 def report(folder: str | os.PathLike[str], out: str | os.PathLike[str]) -> Path:
-    """Write one self-contained page of a sweep or a reproduction: it opens from disk, offline.
+    """Write one self-contained page about a sweep or a reproduction: it opens from disk, offline.
 
     Args:
-        folder: what `sweep` or `reproduce` wrote.
-        out: the page, a `.html` file; it is replaced whole or not at all.
+        folder: a folder that `sweep` or `reproduce` wrote.
+        out: the page, a `.html` file, which is replaced whole or not at all.
 
     Returns:
         Where the page is.

@@ -9,11 +9,11 @@ from cmdpax.intervals import Interval
 from cmdpax.reporting.story import Side
 from cmdpax.reporting.templates import asset, fill
 
-_NOTHING = 0.02  # of the violation
+_NOTHING = 0.02  # a share of the violation that counts as nothing
 
 
 def number(value: float | None) -> str:
-    """Four significant digits, a true minus sign, a dash for nothing."""
+    """Write four significant digits and a true minus sign; a dash stands for nothing."""
     if value is None:
         return "–"
     text = f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
@@ -21,7 +21,7 @@ def number(value: float | None) -> str:
 
 
 def write_story(sides: list[Side], num_episodes: int) -> str:
-    """What happened in one run of each, and what the two accounts say."""
+    """Tell what happened in one run of each side, and what the two accounts say."""
     if not sides:
         return ""
     parts = [_side(side, place, num_episodes) for place, side in enumerate(sides)]
@@ -39,7 +39,7 @@ def write_story(sides: list[Side], num_episodes: int) -> str:
 
 
 def _outcome(first: Side, second: Side) -> str:
-    """What the second side changes, whichever way it went."""
+    """Tell what the second side changes, whichever way it went."""
     one, other = escape(first.algorithm), escape(second.algorithm)
     text = ""
     if first.swing and second.swing is not None:
@@ -58,7 +58,7 @@ def _outcome(first: Side, second: Side) -> str:
 
 
 def _of_constraints(sides: list[Side]) -> str:
-    """Which of several constraints is shown."""
+    """Name the one of several constraints that is shown."""
     if sides[0].constraint is None:
         return ""
     shown = sorted({side.constraint for side in sides if side.constraint is not None})
@@ -93,7 +93,7 @@ def _side(side: Side, place: int, num_episodes: int) -> str:
 
 
 def _ending(side: Side) -> str:
-    """Where it ends, and why that may be on the wrong side."""
+    """Tell where the run ends, and why that may be on the wrong side."""
     if side.last is None:
         return ""
     if side.last <= 0:
@@ -109,7 +109,7 @@ def _ending(side: Side) -> str:
 
 
 def write_claims(claims: list[dict[str, Any]] | None) -> str:
-    """The verdict: every claim with its decision, and the numbers that decide it."""
+    """Write every claim with its decision, and the numbers that decide it."""
     if not claims:
         return ""
     counts = {kind: sum(claim["first_cmdp"] == kind for claim in claims) for kind in _MEANING}
@@ -128,8 +128,6 @@ _MEANING = {
     "fails": "an interval is on the other side",
     "undecided": "an interval holds the bound",
 }
-
-
 _PLURAL = {"holds": "hold", "fails": "fail"}
 
 
@@ -151,7 +149,7 @@ def _claim(claim: dict[str, Any]) -> str:
 
 
 def _gist(claim: dict[str, Any]) -> str:
-    """The quantity that decides, in a line; the others are behind it."""
+    """Write the quantity that decides in a line; the others are behind it."""
     quantities = claim["quantities"]
     deciding = [one for one in quantities if _decided(one) == claim["first_cmdp"]]
     chosen = (deciding or quantities)[0]
@@ -161,7 +159,7 @@ def _gist(claim: dict[str, Any]) -> str:
 
 
 def _decided(quantity: dict[str, Any]) -> str:
-    """On the claimed side of the bound with its whole interval, on the other, or neither."""
+    """Decide as the reproduction did, by the whole interval."""
     mean, half, size = (quantity["first_cmdp"][name] for name in Interval._fields)
     found = Interval(math.nan if mean is None else mean, math.inf if half is None else half, size)
     return found.decide(quantity["side"], quantity["bound"])
@@ -172,11 +170,7 @@ def _side_of(quantity: dict[str, Any]) -> str:
 
 
 def _quantity(quantity: dict[str, Any], several: bool) -> str:
-    cells = [
-        escape(quantity["text"]),
-        _side_of(quantity),
-        _interval(quantity["first_cmdp"]),
-    ]
+    cells = [escape(quantity["text"]), _side_of(quantity), _interval(quantity["first_cmdp"])]
     if several:
         cells.append(_interval(quantity["family"]))
     return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
@@ -194,22 +188,19 @@ def _interval(found: dict[str, Any]) -> str:
 
 
 def write_replay(payload: dict[str, Any]) -> str:
-    """The command, the specification, and the manifests."""
+    """Write the command, the specification, and the manifests."""
     replay = payload["replay"]
+    text = replay["specification"]
     made = payload["sweeps"][0]["manifest"]
     versions = ", ".join(f"{name} {number}" for name, number in made.get("versions", {}).items())
     return fill(
         asset("replay.html"),
         command=escape(replay["command"]),
-        specification=_specification(replay["specification"]),
+        specification="" if text is None else fill(asset("specification.html"), text=escape(text)),
         notes="".join(f"<p class='note'>{escape(note)}</p>" for note in replay["notes"]),
         made=escape(f"Made with {versions} on {made.get('device')}."),
         manifests="\n".join(_manifest(sweep) for sweep in payload["sweeps"]),
     )
-
-
-def _specification(text: str | None) -> str:
-    return "" if text is None else fill(asset("specification.html"), text=escape(text))
 
 
 def _manifest(sweep: dict[str, Any]) -> str:

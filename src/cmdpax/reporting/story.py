@@ -11,15 +11,15 @@ class Side(NamedTuple):
 
     Attributes:
         algorithm: its name.
-        label: of the configuration.
-        run: which of its runs, "seed 123"; empty if there is one.
+        label: the configuration's label.
+        run: which run it is, such as "seed 123"; empty if there is only one.
         group: the place of its curves.
-        constraint: the one with the largest strong regret, where there are several; else None.
+        constraint: of several constraints, the one with the largest strong regret; else None.
         num_unsafe: episodes below the threshold; None if the sweep did not count them.
         strong: the violations' positive parts, summed over all episodes.
         weak: the violations' sum with signs.
         swing: standard deviation of the violation over the second half; None if it is not known.
-        last: violation of the last episode; with several constraints neither is of one of them.
+        last: violation of the last episode; None, like `swing`, with several constraints.
         biased: whether τ is constant and above 0, without a margin.
     """
 
@@ -37,26 +37,26 @@ class Side(NamedTuple):
 
     @property
     def hidden(self) -> float:
-        """The share of the violation that the account with signs does not show."""
+        """Give the share of the violation that the account with signs does not show."""
         return min(self.spared / self.strong, 1.0) if self.strong > 0 else 0.0
 
     @property
     def spared(self) -> float:
-        """By how much the safe episodes were safer than needed, in all."""
+        """Give by how much the safe episodes were safer than needed, in all."""
         return self.strong - self.weak
 
     def as_record(self) -> dict[str, Any]:
-        """What the page's script needs."""
+        """Describe what the page's script needs."""
         of = "" if self.constraint is None else f"[{self.constraint}]"
         return {"group": self.group, "series": f"violation{of}"}
 
 
 def tell_story(sweep: dict[str, Any]) -> list[Side]:
-    """Two sides of a sweep, or one, or none where there is nothing to violate.
+    """Pick two sides of a sweep, or one, or none where there is nothing to violate.
 
-    A vanilla algorithm and its regularized counterpart, of several such pairs the one where the
-    strong regret falls most; else the algorithm whose account cancels most, and that with the
-    smallest strong regret.
+    They are a vanilla algorithm and its regularized counterpart; among several such pairs, the one
+    where the strong regret falls most. Without a pair they are the algorithm whose account cancels
+    most and the one with the smallest strong regret.
     """
     if not sweep["cmdps"] or not sweep["cmdps"][0]["sizes"]["num_constraints"]:
         return []
@@ -78,14 +78,16 @@ def tell_story(sweep: dict[str, Any]) -> list[Side]:
 
 
 def _best_sides(sweep: dict[str, Any]) -> list[Side]:
-    """Of every algorithm the configuration with the smallest mean strong regret on CMDP 0."""
+    """Pick every algorithm's configuration with the smallest mean strong regret on CMDP 0."""
     runs = sweep["runs"]
     places: dict[int, list[int]] = {}
     for place, (cmdp, configuration) in enumerate(
         zip(runs["cmdp"], runs["configuration"], strict=True)
     ):
         accounts = (runs["measures"][name][place] for name in _ACCOUNTS)
-        if cmdp == 0 and None not in accounts:  # earlier versions wrote what is not a number
+        if (
+            cmdp == 0 and None not in accounts
+        ):  # earlier versions wrote numbers that are not defined
             places.setdefault(configuration, []).append(place)
     groups = {
         group["configuration"]: index
@@ -103,7 +105,7 @@ def _best_sides(sweep: dict[str, Any]) -> list[Side]:
 
 
 def _side(sweep: dict[str, Any], configuration: int, group: int, places: list[int]) -> Side:
-    """The run that the group shows first."""
+    """Describe the run that the group shows first."""
     runs, shown = sweep["runs"], sweep["groups"][group]["shown"]
     seeds = [f"seed {runs['seed'][place]}" for place in places]
     place = places[seeds.index(shown[0])] if shown and shown[0] in seeds else places[0]
@@ -127,14 +129,14 @@ def _side(sweep: dict[str, Any], configuration: int, group: int, places: list[in
 
 
 def _is_biased(configuration: dict[str, Any]) -> bool:
-    """A schedule's text has a k in it."""
+    """Tell whether τ is constant and above 0 without a margin; a schedule's text has a k in it."""
     chosen = configuration["parameters"]
     tau = chosen.get("regularization", "0")
     return bool(chosen.get("margin") == "0" and tau != "0" and "k" not in tau)
 
 
 def _accounts(group: dict[str, Any], measures: dict[str, float]) -> tuple[int | None, float, float]:
-    """Strong and weak regret of one constraint: the largest of each may be of different ones."""
+    """Find both regrets of one constraint: the largest of each may belong to different ones."""
     ends = dict(zip(group["series"], group["ends"], strict=True))
     single = [name for name in ends if name.startswith("strong_constraints[")]
     both = [(ends[name], ends[name.replace("strong", "weak")], name) for name in single]

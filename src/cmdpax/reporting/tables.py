@@ -76,9 +76,8 @@ def list_sweep(results: Results) -> Sweep:
 def _algorithms(results: Results) -> list[str]:
     """List the algorithms; those of earlier specifications, whose runs a folder may hold, last."""
     specified = [entry["name"] for entry in results.manifest["specification"]["algorithms"]]
-    names = dict.fromkeys([*specified, *results.final["algorithm"]])
-    there = set(results.final["algorithm"])
-    found = [name for name in names if name in there]
+    there = dict.fromkeys(results.final["algorithm"])
+    found = [name for name in dict.fromkeys([*specified, *there]) if name in there]
     return sorted(found, key=lambda name: not is_baseline(name))
 
 

@@ -7,7 +7,7 @@ from importlib.resources import files
 
 @functools.cache
 def asset(name: str) -> str:
-    """The text of a file in `assets/`."""
+    """Read a file in `assets/`."""
     return (files("cmdpax.reporting") / "assets" / name).read_text(encoding="utf-8")
 
 

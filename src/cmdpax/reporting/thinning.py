@@ -1,15 +1,15 @@
 """Fewer episodes of a curve, without hiding its extremes.
 
 Every n-th point of an oscillating curve shows whatever the oscillation happens to be at these
-points. Instead the episodes are cut into buckets of equal width, and of each bucket its first
-episode stays, and those where a row has its minimum or its maximum: the envelope is the same.
+points. Instead the episodes are cut into buckets of equal width, and each bucket keeps its first
+episode and those where a row has its minimum or its maximum: the envelope is the same.
 """
 
 import numpy as np
 
 
 def thin(rows: np.ndarray, wanted: int) -> np.ndarray:
-    """Places of the points to keep, ascending: at most `wanted`, the first and the last among them.
+    """Choose the points to keep, ascending: at most `wanted`, with the first and the last.
 
     If the extremes of all rows are too many even for one bucket, those of the first rows count.
 
@@ -37,7 +37,7 @@ def thin(rows: np.ndarray, wanted: int) -> np.ndarray:
 
 
 def _keep(rows: np.ndarray, width: int) -> np.ndarray:
-    """What stays with buckets of this width."""
+    """Find what stays with buckets of this width."""
     length = rows.shape[1]
     starts = np.arange(0, length, width)
     padding = ((0, 0), (0, len(starts) * width - length))

@@ -17,7 +17,9 @@ from cmdpax.experiments.specification import (
 from cmdpax.learners import registered
 
 _TABLES = {"cmdps": Models, "algorithms": Grids}
-_ARRAY = re.compile(r"\[\n((?: {4}[^ \]].*,\n)+)\]")  # no line of text: its breaks are escaped
+_ARRAY = re.compile(
+    r"\[\n((?: {4}[^ \]].*,\n)+)\]"
+)  # never inside a text, whose line breaks are escaped
 _WIDTH = 80
 
 
@@ -26,7 +28,7 @@ class InexpressibleError(CmdpaxError):
 
 
 def specification_text(specification: dict[str, Any]) -> str:
-    """The file, from a specification as a manifest has it; what is at its default is left out.
+    """Write a specification, as a manifest has it, as TOML; defaults are left out.
 
     Raises:
         InexpressibleError: it holds a null that means something, or text that is not Unicode.
@@ -43,7 +45,7 @@ def specification_text(specification: dict[str, Any]) -> str:
 
 
 def _entries(content: dict[str, Any], table: Any) -> dict[str, Any]:
-    """The keys of a table that are not at their default, without its tables."""
+    """Collect the keys of a table that are not at their default, without its tables."""
     entries = {}
     for name, value in content.items():
         field = table.model_fields.get(name)
@@ -63,7 +65,7 @@ def _entries(content: dict[str, Any], table: Any) -> dict[str, Any]:
 
 
 def _is_default(algorithm: str, parameter: str, values: Any) -> bool:
-    """Whether a registered algorithm would choose the same by itself."""
+    """Tell whether a registered algorithm would choose the same by itself."""
     found = registered(algorithm)
     known = {} if found is None else {one.name: one for one in found.parameters}
     if parameter not in known or len(_listed(values)) != 1:
@@ -77,7 +79,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _without_nulls(optimism: Any) -> Any:
-    """TOML has no null; one that is the default anyway can be left out."""
+    """Leave out nulls that are the default anyway, since TOML has no null."""
     if not isinstance(optimism, dict):
         return optimism
     said = {key: value for key, value in optimism.items() if value is not None}
@@ -87,7 +89,7 @@ def _without_nulls(optimism: Any) -> Any:
 
 
 def _narrowed(array: re.Match[str]) -> str:
-    """One line where it fits, several for more numbers: tomli-w gives every value its own."""
+    """Put an array on one line where it fits, or on few: tomli-w gives every value its own."""
     values = array[1].replace("\n    ", " ").strip(" ,\n")
     if len(values) <= _WIDTH:
         return f"[{values}]"

@@ -72,7 +72,7 @@ def solve(
             solution = cmdpax.solve(cmdp, method, progress=report)
     except InfeasibleError as error:
         if as_json:
-            print_json(_infeasible(cmdp, method, error, time.perf_counter() - start))
+            print_json(_infeasible(method, error, time.perf_counter() - start))
         raise
     seconds = time.perf_counter() - start
     for warning in caught:
@@ -134,9 +134,7 @@ def _facts(cmdp: cmdpax.CMDP, slater: cmdpax.SlaterGap | None) -> dict[str, Any]
     }
 
 
-def _infeasible(
-    cmdp: cmdpax.CMDP, method: str, error: InfeasibleError, seconds: float
-) -> dict[str, Any]:
+def _infeasible(method: str, error: InfeasibleError, seconds: float) -> dict[str, Any]:
     return {
         "feasible": False,
         "value": None,

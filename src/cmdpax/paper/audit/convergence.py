@@ -17,32 +17,32 @@ _BOUNDS = "App. E, value function bounds"
 
 
 def value_ceiling(problem: Problem) -> Any:
-    """B = H(1 + I λ_max + τ log A)."""
+    """Compute B = H(1 + I λ_max + τ log A)."""
     tau, cap = problem.regularization, problem.max_multiplier
     sums = 1 + problem.num_constraints * cap + tau * problem.log_num_actions
     return problem.horizon * sums
 
 
 def local_norm_ceiling(problem: Problem) -> Any:
-    """√A exp(ηB) (2B² + 2τ² 64/e²)."""
+    """Compute √A exp(ηB) (2B² + 2τ² 64/e²)."""
     tau, eta, ceiling = problem.regularization, problem.step_size, value_ceiling(problem)
     root = jnp.sqrt(1.0 * problem.cmdp.num_actions)
     return root * jnp.exp(eta * ceiling) * (2 * ceiling**2 + 2 * tau**2 * 64 / jnp.exp(2.0))
 
 
 def primal_constant(problem: Problem) -> Any:
-    """D."""
+    """Compute D."""
     return problem.horizon * local_norm_ceiling(problem)
 
 
 def dual_constant(problem: Problem) -> Any:
-    """D' = I (H + τ λ_max)²."""
+    """Compute D' = I (H + τ λ_max)²."""
     reach = problem.horizon + problem.regularization * problem.max_multiplier
     return problem.num_constraints * reach**2
 
 
 def start_ceiling(problem: Problem) -> Any:
-    """H log A + ½ I λ_max²: what Φ_1 never exceeds, so that a larger bound says nothing."""
+    """Compute H log A + ½ I λ_max², which Φ_1 never exceeds: a larger bound says nothing."""
     squares = problem.num_constraints * problem.max_multiplier**2 / 2
     return problem.horizon * problem.log_num_actions + squares
 
@@ -85,13 +85,13 @@ def gradient_bounded(problem: Problem, step: Step) -> Sides:
 
 
 def local_norms(problem: Problem, step: Step) -> Any:
-    """Σ_a π_k exp(ηQ_z) Q_z², `[H, S]`."""
+    """Compute Σ_a π_k exp(ηQ_z) Q_z², `[H, S]`."""
     weights = jnp.exp(step.log_policy + problem.step_size * step.q_lagrangian)
     return jnp.sum(weights * step.q_lagrangian**2, axis=-1)
 
 
 def dual_gradient(problem: Problem, step: Step) -> Any:
-    """V_u - c + τλ_k."""
+    """Compute V_u - c + τλ_k."""
     slack = step.values[1:-1] - problem.cmdp.thresholds
     return slack + problem.regularization * step.multipliers
 
@@ -100,7 +100,7 @@ def dual_gradient(problem: Problem, step: Step) -> Any:
 
 
 def divergence(log_first: Any, log_second: Any) -> Any:
-    """KL(first, second) at every (h, s)."""
+    """Compute KL(first, second) at every (h, s)."""
     return jnp.sum(jnp.exp(log_first) * (log_first - log_second), axis=-1)
 
 
@@ -205,12 +205,12 @@ def constraint_error(problem: Problem, step: Step) -> Sides:
 
 
 def distance_error(problem: Problem, distance: Any) -> Any:
-    """H^{3/2} (2Φ)^{1/2}; at the saddle point Φ is 0 up to rounding, of either sign."""
+    """Compute H^{3/2} (2Φ)^{1/2}; rounding may make Φ negative at the saddle point."""
     return problem.horizon**1.5 * jnp.sqrt(jnp.maximum(2 * distance, 0))
 
 
 def fixed_constraint_error(problem: Problem) -> Any:
-    """τλ_max/2 + (H²/Ξ + τ H log A)/λ_max."""
+    """Compute τλ_max/2 + (H²/Ξ + τ H log A)/λ_max."""
     tau, cap = problem.regularization, problem.max_multiplier
     entropy = tau * problem.horizon * problem.log_num_actions
     return tau * cap / 2 + (problem.horizon**2 / problem.slater_gap + entropy) / cap

@@ -19,7 +19,6 @@ from cmdpax.schemes.iteration import evaluate_with_entropy
 from cmdpax.schemes.potential import Saddle, potential
 from cmdpax.schemes.updates import lagrangian, primal_dual_step
 
-_NO_CONSTRAINTS = float("inf")
 SLATER_TOLERANCE = 1e-7  # at the gap itself hardly any policy is feasible
 
 
@@ -137,7 +136,7 @@ def make_problem(
         reachable = cmdp.thresholds + found.gap - SLATER_TOLERANCE
         slater = solve(cmdp.replace(thresholds=reachable))
     if gap is None:
-        gap = _NO_CONSTRAINTS if found is None else found.gap
+        gap = float("inf") if found is None else found.gap
     cap = max_multiplier
     if cap is None:
         cap = max(6.0, cmdp.horizon / gap) if gap > 0 else 6.0

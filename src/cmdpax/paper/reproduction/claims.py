@@ -4,6 +4,7 @@ A configuration is chosen per algorithm and CMDP in hindsight, by the sum of the
 the paper does; differences are between runs with the same seed.
 """
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -30,24 +31,18 @@ _EXACT_ITERATIONS = 100_000
 def strong_regrets(number: int, paper: Measured, pair: tuple[str, str]) -> Claim:
     """Claims 1 and 2: the strong regrets of regularized are below those of vanilla."""
     vanilla, regularized = pair
-    quantities = tuple(
-        Quantity(
-            f"strong {text} regret, regularized minus vanilla",
-            paper.difference(regularized, vanilla, columns),
-            "below",
-        )
-        for text, columns in (
-            ("objective", STRONG[:1]),
-            ("constraint", STRONG[1:]),
-            ("objective + constraint", STRONG),
-        )
-    )
+    parts = {"objective": STRONG[:1], "constraint": STRONG[1:], "objective + constraint": STRONG}
+    quantities = []
+    for part, columns in parts.items():
+        text = f"strong {part} regret, regularized minus vanilla"
+        found = paper.difference(regularized, vanilla, columns)
+        quantities.append(Quantity(text, found, "below"))
     cmdp = first_of(paper.cmdps)
     kind = regularized.removeprefix("regularized-")
     return Claim(
         number,
         f"The strong regrets of the regularized {kind} algorithm are below the vanilla one's.",
-        quantities,
+        tuple(quantities),
         f"On the first CMDP, objective and constraint: regularized "
         f"{means(paper.best(cmdp, regularized), STRONG)}, "
         f"vanilla {means(paper.best(cmdp, vanilla), STRONG)}.",
@@ -59,22 +54,13 @@ def weak_regrets(paper: Measured) -> Claim:
     quantities = []
     for vanilla, regularized in (PRIMAL_DUAL, DUAL):
         kind = vanilla.removeprefix("vanilla-")
-        for text, column in (("objective", "weak_objective"), ("constraint", "weak_constraints")):
-            quantities.append(
-                Quantity(
-                    f"weak {text} regret, vanilla minus regularized, {kind}",
-                    paper.difference(vanilla, regularized, (column,)),
-                    "below",
-                )
-            )
-        quantities.append(
-            Quantity(
-                f"vanilla's weak objective regret per episode of the second half, {kind}",
-                paper.each(lambda cmdp, name: _late_slope(paper, cmdp, name), vanilla),
-                "below",
-                0.01,
-            )
-        )
+        for part, column in (("objective", "weak_objective"), ("constraint", "weak_constraints")):
+            text = f"weak {part} regret, vanilla minus regularized, {kind}"
+            found = paper.difference(vanilla, regularized, (column,))
+            quantities.append(Quantity(text, found, "below"))
+        text = f"vanilla's weak objective regret per episode of the second half, {kind}"
+        slopes = paper.each(_late_slope, paper, vanilla)
+        quantities.append(Quantity(text, slopes, "below", 0.01))
     return Claim(
         3,
         "With weak regrets it is the other way round, and vanilla's weak objective regret is flat "
@@ -86,7 +72,7 @@ def weak_regrets(paper: Measured) -> Claim:
     )
 
 
-def _late_slope(paper: Measured, cmdp: str, algorithm: str) -> np.ndarray:
+def _late_slope(cmdp: str, paper: Measured, algorithm: str) -> np.ndarray:
     last = paper.num_episodes
     curve = paper.curve(cmdp, algorithm, "weak_objective", [last // 2, last])
     return np.asarray((curve[:, 1] - curve[:, 0]) / (last - last // 2))
@@ -117,23 +103,17 @@ def step_sizes(paper: Measured) -> Claim:
         first, second = (total(row, (column,)) for row in rows)
         return first, second
 
+    faster = f"sign changes per 1,000 episodes, η = {large} minus η = {small}"
+    changes = paper.each(lambda cmdp: np.subtract(*pair(cmdp, "sign_changes")))
     ratio = f"standard deviation over the second half, η = {large} over η = {small}"
+    ratios = paper.each(lambda cmdp: np.divide(*pair(cmdp, "violation_std")))
     exact = f"the same with the model known, second half of {_EXACT_ITERATIONS:,} iterations"
     return Claim(
         5,
         "With a larger η vanilla oscillates faster, but not less.",
         (
-            Quantity(
-                f"sign changes per 1,000 episodes, η = {large} minus η = {small}",
-                paper.each(lambda cmdp: np.subtract(*pair(cmdp, "sign_changes"))),
-                "above",
-            ),
-            Quantity(
-                ratio,
-                paper.each(lambda cmdp: np.divide(*pair(cmdp, "violation_std"))),
-                "above",
-                0.9,
-            ),
+            Quantity(faster, changes, "above"),
+            Quantity(ratio, ratios, "above", 0.9),
             Quantity(exact, paper.each(_exact_ratio, paper, large, small), "above", 0.9),
         ),
         "“Not less”: at least 0.9 times. A larger η also ends the first, large swings sooner, of "
@@ -201,14 +181,14 @@ def _decades(long: Measured, algorithm: str, what: str, kind: str, **chosen: flo
     ends = [k for k in (10**3, 10**4, 10**5, 10**6) if k <= long.num_episodes]
     at = np.exp(np.interp(np.log(ends), np.log(episodes), np.log(np.maximum(regrets, 1e-300))))
     shown = [
-        f"{np.log10(at[i + 1] / at[i]):.2f} over [{ends[i]:,}, {ends[i + 1]:,}]"
-        for i in range(len(ends) - 1)
+        f"{np.log10(at[i + 1] / at[i]):.2f} over [{start:,}, {end:,}]"
+        for i, (start, end) in enumerate(itertools.pairwise(ends))
     ]
+    if not shown:
+        return ""
     return (
         f"The first {what} are larger than those that stay, so the exponent approaches 1 from "
         f"below, if they stay; on the first CMDP with {kind} it is {', '.join(shown)}."
-        if shown
-        else ""
     )
 
 
@@ -245,17 +225,13 @@ def dual_alike(paper: Measured, costs: dict[str, np.ndarray]) -> Claim:
         first, second = (total(paper.best(cmdp, name), STRONG) for name in (dual, primal_dual))
         return np.asarray(np.abs(np.log2(first / second)))
 
+    text = "log₂ of the ratio of the strong regrets' sums, its absolute value"
     return Claim(
         8,
         "The regularized dual algorithm performs like the primal-dual one, at a higher cost per "
         "episode.",
         (
-            Quantity(
-                "log₂ of the ratio of the strong regrets' sums, its absolute value",
-                paper.each(ratio),
-                "below",
-                1.0,
-            ),
+            Quantity(text, paper.each(ratio), "below", 1.0),
             Quantity("time per episode, dual over primal-dual", costs, "above", 1.0),
         ),
         "Alike: within a factor of two. " + _regret_ratio(paper, primal_dual, dual),
@@ -274,25 +250,14 @@ def _regret_ratio(paper: Measured, primal_dual: str, dual: str) -> str:
 def larger_sizes(sizes: dict[str, Measured]) -> Claim:
     """Claim 9: larger CMDPs behave alike."""
     vanilla, regularized = PRIMAL_DUAL
-    quantities: list[Quantity] = []
+    quantities = []
     for name, measured in sizes.items():
-        quantities += [
-            Quantity(
-                f"{text}, regularized minus vanilla, {name}",
-                measured.difference(regularized, vanilla, columns),
-                "below",
-            )
-            for text, columns in (
-                ("strong regrets' sum", STRONG),
-                ("oscillation", ("violation_std",)),
-            )
-        ]
-    return Claim(
-        9,
-        "Larger CMDPs behave alike.",
-        tuple(quantities),
-        "Same grids of η and τ, same number of episodes.",
-    )
+        for part, columns in (("strong regrets' sum", STRONG), ("oscillation", ("violation_std",))):
+            text = f"{part}, regularized minus vanilla, {name}"
+            found = measured.difference(regularized, vanilla, columns)
+            quantities.append(Quantity(text, found, "below"))
+    remark = "Same grids of η and τ, same number of episodes."
+    return Claim(9, "Larger CMDPs behave alike.", tuple(quantities), remark)
 
 
 def strict_safety(safety: Measured) -> Claim:

@@ -1,7 +1,11 @@
-"""What an episode costs: timed, compilation apart."""
+"""What takes time: an episode, and compilation."""
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
+import jax
 import numpy as np
 
 from cmdpax.learners import as_algorithm
@@ -12,6 +16,11 @@ from cmdpax.paper.reproduction.experiment import REGULARIZATION, STEP_SIZE
 from cmdpax.paper.reproduction.measured import Measured
 
 _RUNS, _EPISODES, _REPEATS = 30, 1000, 5
+_EVENTS = (
+    "/jax/core/compile/jaxpr_trace_duration",
+    "/jax/core/compile/jaxpr_to_mlir_module_duration",
+    "/jax/core/compile/backend_compile_duration",
+)
 
 
 def cost_ratios(paper: Measured, first: str, second: str) -> dict[str, np.ndarray]:
@@ -39,3 +48,19 @@ def cost_ratios(paper: Measured, first: str, second: str) -> dict[str, np.ndarra
         return np.array(took[first]) / np.array(took[second])
 
     return paper.each(ratios)
+
+
+@contextmanager
+def compilation_times() -> Iterator[list[float]]:
+    """Collect the seconds of every tracing, lowering and compiling, in all threads."""
+    seconds: list[float] = []
+
+    def listen(event: str, duration_secs: float, **_: Any) -> None:
+        if event in _EVENTS:
+            seconds.append(duration_secs)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        yield seconds
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from cmdpax.experiments.specification import Specification, read_specification
 from cmdpax.schemes.presets import strict_safety
 
@@ -98,14 +100,11 @@ def _sweep(
             "seeds": seeds,
             "cmdps": cmdps,
             "algorithms": algorithms,
-            "record": 1000 if num_episodes <= 100_000 else _log_spaced(num_episodes),
+            "record": 1000 if num_episodes <= 100_000 else log_spaced(num_episodes),
         }
     )
 
 
-def _log_spaced(num_episodes: int) -> list[int]:
+def log_spaced(num_episodes: int) -> list[int]:
     """Pick five hundred episodes for logarithmic axes."""
-    import numpy as np
-
-    spaced = np.geomspace(1, num_episodes, 500).round().astype(int)
-    return [int(k) for k in np.unique(spaced)]
+    return [int(k) for k in np.unique(np.geomspace(1, num_episodes, 500).round())]

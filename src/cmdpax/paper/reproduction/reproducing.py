@@ -11,8 +11,7 @@ from cmdpax.checks import require_count
 from cmdpax.experiments import Results, SweepProgress, sweep
 from cmdpax.learning.settings import RUN_BYTES
 from cmdpax.paper.reproduction import claims
-from cmdpax.paper.reproduction.compilation import compilation_times
-from cmdpax.paper.reproduction.costs import cost_ratios
+from cmdpax.paper.reproduction.costs import compilation_times, cost_ratios
 from cmdpax.paper.reproduction.experiment import (
     DUAL,
     PRIMAL_DUAL,

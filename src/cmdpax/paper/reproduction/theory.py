@@ -9,7 +9,7 @@ import numpy as np
 from cmdpax.experiments import Results, SweepProgress, sweep
 from cmdpax.experiments.tables import SUMS
 from cmdpax.learners.optimism import Optimism
-from cmdpax.paper.reproduction.experiment import PRIMAL_DUAL, SEED
+from cmdpax.paper.reproduction.experiment import PRIMAL_DUAL, SEED, log_spaced
 from cmdpax.paper.reproduction.measured import Measured
 from cmdpax.paper.reproduction.verdict import Claim, Quantity
 from cmdpax.schemes.presets import regret_theorem
@@ -60,7 +60,7 @@ def _specification(parameters: dict[str, Any], preset: dict[str, float]) -> dict
         "cmdps": [{"environment": "random", "parameters": parameters}],
         "algorithms": [{"name": PRIMAL_DUAL[1], **preset}],
         "optimism": "theory",
-        "record": [int(k) for k in np.unique(np.geomspace(1, EPISODES, 500).round())],
+        "record": log_spaced(EPISODES),
     }
 
 

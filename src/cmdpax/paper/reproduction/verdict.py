@@ -110,19 +110,13 @@ def as_markdown(claims: list[Claim]) -> str:
     count = len(claims[0].quantities[0].values)
     lines = ["# Verdict", ""]
     for claim in claims:
-        outcome = claim.on(first)
-        family = ""
+        outcome = f"**{claim.on(first)}**"
+        header, rule = "| measured | claimed | first CMDP |", "|---|---|---|"
         if count > 1:
-            family = (
-                f"; over {count} CMDPs **{claim.over_family()}**, "
-                f"on {claim.num_held()} of them one by one"
-            )
-        lines += [f"## {claim.number}. {claim.sentence}", "", f"**{outcome}**{family}", ""]
-        header = "| measured | claimed | first CMDP |"
-        rule = "|---|---|---|"
-        if count > 1:
+            outcome += f"; over {count} CMDPs **{claim.over_family()}**, "
+            outcome += f"on {claim.num_held()} of them one by one"
             header, rule = header + f" {count} CMDPs | holds on |", rule + "---|---|"
-        lines += [header, rule]
+        lines += [f"## {claim.number}. {claim.sentence}", "", outcome, "", header, rule]
         for quantity in claim.quantities:
             row = f"| {quantity.text} | {quantity.side} {quantity.bound:g} | {quantity.on(first)} |"
             if count > 1:

@@ -23,8 +23,6 @@ LARGER = (
 SAFETY_EXPONENT = 0.5  # α: the strong violation grows like √K
 PRIMAL_DUAL = ("vanilla-primal-dual", "regularized-primal-dual")
 DUAL = ("vanilla-dual", "regularized-dual")
-
-
 QUICK = {"num_episodes": 1000, "num_runs": 2, "long_episodes": 50_000, "long_runs": 2}
 
 

@@ -95,7 +95,7 @@ def plans(
             bound = min(
                 max(visits[at], 1.0) / mass[at] for at in np.ndindex(mass.shape) if mass[at] > 0
             )
-            length = max(1, int(min(np.floor(growth * k), np.floor(stretch * bound))))
+            length = max(1, int(np.floor(min(growth * k, stretch * bound) * (1 + 1e-9))))
             made.append(Made(k, planned, length))
             next_plan = k + length
         if k <= len(episodes):

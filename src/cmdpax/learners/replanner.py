@@ -43,6 +43,7 @@ from cmdpax.schemes.schedules import Scheduled, value_at
 
 Number: TypeAlias = float | Float[Array, ""]
 """A parameter, which may be traced."""
+_ROUNDING = 1e-9
 _LONGEST = 2.0**52  # episodes, in the arithmetic of stretches
 
 
@@ -237,4 +238,5 @@ def _stretch_length(
     visits = jnp.maximum(state.statistics.visits, 1).astype(mass.dtype)
     bound = stretch * jnp.min(jnp.where(mass > 0, visits / jnp.where(mass > 0, mass, 1), jnp.inf))
     spaced = growth * state.episode.astype(mass.dtype)
-    return jnp.clip(jnp.floor(jnp.minimum(spaced, bound)), 1, _LONGEST)
+    # Quotients of counts are often whole numbers, which rounding must not lower.
+    return jnp.clip(jnp.floor(jnp.minimum(spaced, bound) * (1 + _ROUNDING)), 1, _LONGEST)

@@ -100,19 +100,19 @@ class Watch:
         if stand.batch == "done":
             self.marks.append(now)
 
-    def into(self, driver: Any) -> None:
-        """Listen at the driver: the only place that sees what workers say of themselves."""
-        collect, submit = driver._collect, driver._submit
+    def into(self, dispatcher: Any) -> None:
+        """Listen where the answers arrive: the only place that sees what workers report."""
+        collect, submit = dispatcher._collect, dispatcher._submit
 
-        def watched(this: Any, reference: Any, batch: Any, assignment: Any) -> Any:
+        def watched(this: Any, reference: Any, *rest: Any) -> Any:
             header, *files = this._ray.get(reference)
-            if len(files) == 2:  # no trial
+            if len(files) == 3:  # no trial
                 content = json.loads(header)
                 self.busy[content["worker"]].append(content["seconds"])
-            return self.timed("collect and check", collect, this, reference, batch, assignment)
+            return self.timed("collect and check", collect, this, reference, *rest)
 
-        driver._collect = watched
-        driver._submit = lambda *a: self.timed("submit", submit, *a)
+        dispatcher._collect = watched
+        dispatcher._submit = lambda *a: self.timed("submit", submit, *a)
 
     def timed(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
         begun = time.perf_counter()
@@ -142,10 +142,10 @@ def run_local(wanted: dict[str, Any]) -> Pace:
 
 
 def run_cluster(wanted: dict[str, Any], address: str) -> tuple[Pace, Watch]:
-    from cmdpax.experiments.cluster.driving import Driver
+    from cmdpax.experiments.cluster.driving import Dispatcher
 
     watch = Watch()
-    watch.into(Driver)
+    watch.into(Dispatcher)
     begun = time.perf_counter()
     with tempfile.TemporaryDirectory() as out:
         cmdpax.sweep(wanted, out, cluster=address, progress=watch)

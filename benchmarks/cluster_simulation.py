@@ -17,7 +17,7 @@ import numpy as np
 import cmdpax
 from cmdpax.experiments.cluster.messages import read_answer, write_answer, write_order
 from cmdpax.experiments.cluster.scheduling import BatchQueue
-from cmdpax.experiments.executing import Work, run_one, table_schemas
+from cmdpax.experiments.executing import Work, made_here, run_one, table_schemas
 from cmdpax.experiments.folder import Folder
 from cmdpax.experiments.records import checksum
 from cmdpax.experiments.runs import Batch, make_models, make_runs
@@ -62,16 +62,19 @@ def measured(runs: int, options: argparse.Namespace) -> Costs:
     episodes = max(2000, options.record)
     wanted = read_specification(specification([0], episodes, runs, options.record))
     models = make_models(wanted)
-    batch = Batch("regularized-primal-dual", make_runs(wanted, models))
-    optima = {name: cmdpax.solve(model.cmdp).value for name, model in models.items()}
-    work = Work(wanted, models, optima)
-    ran = run_one(work, batch)
-    order, files = write_order(work, batch), write_answer(ran)
+    batch = Batch(make_runs(wanted, models))
+    solved = {
+        name: model._replace(optimum=cmdpax.solve(model.cmdp).value)
+        for name, model in models.items()
+    }
+    work = Work(wanted, solved)
+    done, failed = run_one(work, batch)
+    order, files = write_order(work, batch), write_answer(done, failed)
     schemas = table_schemas(work, batch)
     with tempfile.TemporaryDirectory(dir=".") as path:
         folder = Folder(path)
         with folder.locked():
-            commit = shortest(lambda: folder.write_part(batch.name, ran.tables, {}))
+            commit = shortest(lambda: folder.write_part(batch.name, done.tables, {}))
     return Costs(
         shortest(lambda: write_order(work, batch)) + options.submit_ms / 1e3,
         shortest(lambda: check(batch, work, files, schemas)) + options.get_ms / 1e3,
@@ -86,7 +89,7 @@ def check(batch: Batch, work: Work, files: list[bytes], schemas: Any) -> None:
     """As the driver does: checksums, columns, runs."""
     for file in files:
         checksum(file)
-    read_answer(batch, work, files, schemas)
+    read_answer(batch, work, files, schemas, made_here())
 
 
 def shortest(function: Callable[[], Any], repeats: int = 25) -> float:
@@ -184,10 +187,10 @@ def simulate(num_workers: int, num_batches: int, costs: Costs, seed: int, life: 
 
     def fill(now: float) -> float:
         """Send what there is room for; the time afterwards."""
-        while (ticket := schedule.start(crowd.alive)) is not None:
+        while (place := schedule.start(crowd.alive)) is not None:
             now += costs.submit
             crowd.until(now)
-            crowd.send(now, ticket.place, real[ticket.place])
+            crowd.send(now, place, real[place])
         return now
 
     while schedule.unfinished:

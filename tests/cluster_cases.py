@@ -44,8 +44,11 @@ def make_work(**changes: Any) -> tuple[Work, list[Run]]:
     wanted = read_specification(specification(**changes))
     models = make_models(wanted)
     runs = make_runs(wanted, models)
-    optima = {fingerprint: 1.0 + place for place, fingerprint in enumerate(models)}
-    return Work(wanted, models, optima), runs
+    solved = {
+        fingerprint: model._replace(optimum=1.0 + place)
+        for place, (fingerprint, model) in enumerate(models.items())
+    }
+    return Work(wanted, solved), runs
 
 
 # --------------------------------------------------------------------------------------- processes

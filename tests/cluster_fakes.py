@@ -11,8 +11,8 @@ import pytest
 
 from cmdpax.experiments.cluster import working
 from cmdpax.experiments.cluster.connecting import Cluster
-from cmdpax.experiments.cluster.driving import Driver, Status
-from cmdpax.experiments.executing import Failed, Finished, Work
+from cmdpax.experiments.cluster.driving import Driver
+from cmdpax.experiments.executing import Outcome, Work
 from cmdpax.experiments.runs import Run
 
 Act = Callable[[str, list[bytes]], list[bytes]]
@@ -185,8 +185,14 @@ class Case:
     work: Work
     runs: list[Run]
     driver: Driver
-    said: list[Status] = dataclasses.field(default_factory=list)
+    said: list[str] = dataclasses.field(default_factory=list)
+    seconds_left: float | None = None
 
-    def run(self) -> list[Finished | Failed]:
+    def say(self, text: str, seconds_left: float | None) -> None:
+        """Keep what the driver says."""
+        self.said.append(text)
+        self.seconds_left = seconds_left
+
+    def run(self) -> list[Outcome]:
         """Everything."""
-        return list(self.driver.run(self.driver.cut(self.runs), self.said.append))
+        return list(self.driver.run(self.driver.cut(self.runs), self.say))

@@ -10,7 +10,6 @@ import polars
 import cmdpax
 from cmdpax.errors import CmdpaxError
 from cmdpax.experiments.cluster.messages import (
-    Header,
     read_answer,
     read_header,
     read_order,
@@ -20,7 +19,7 @@ from cmdpax.experiments.cluster.messages import (
     write_model,
     write_order,
 )
-from cmdpax.experiments.executing import Failed, Ran, Work, made_here, run_one, table_schemas
+from cmdpax.experiments.executing import Outcome, Work, made_here, run_one, table_schemas
 from cmdpax.experiments.runs import Batch, make_batches, make_models, make_runs
 from cmdpax.experiments.specification import read_specification
 from fuzzing.cases import Entry, Input
@@ -44,30 +43,29 @@ class _Asked(NamedTuple):
 def _asked() -> _Asked:
     wanted = read_specification(SPECIFICATION)
     models = make_models(wanted)
-    work = Work(wanted, models, dict.fromkeys(models, 1.0))
+    work = Work(wanted, models)
     batch = make_batches(make_runs(wanted, models), models, wanted, 0)[0]
     return _Asked(work, batch, table_schemas(work, batch))
 
 
 def _header(files: list[bytes]) -> bytes:
-    return write_header(Header("a worker", 1.0, made_here(), None), files)
+    return write_header(files, "a worker", 1.0, made_here())
 
 
 def _samples() -> list[Input]:
-    ran = run_one(_asked().work, _asked().batch)
-    *done, last = ran.batch.runs
-    failed = Ran(
-        ran.batch._replace(runs=done),
-        {
+    done, _ = run_one(_asked().work, _asked().batch)
+    *others, last = done.batch.runs
+    rest = done._replace(
+        tables={
             name: table.filter(polars.col("run") != last.identity)
-            for name, table in ran.tables.items()
+            for name, table in done.tables.items()
         },
-        [Failed(ran.batch._replace(runs=[last]), "its policy is no number.", 1)],
+        batch=Batch(others),
     )
+    failed = [Outcome.failure(Batch([last]), "its policy is no number.")]
     rate = [b"[0.001, 2.5]"]
     found = [Input((Entry(_HEADER, _header(rate)), Entry(_RATE, rate[0])), {})]
-    for one in (ran, failed):
-        files = write_answer(one)
+    for files in (write_answer(done, []), write_answer(rest, failed)):
         entries = zip((_HEADER, *_FILES), [_header(files), *files], strict=True)
         found.append(Input(tuple(Entry(*entry) for entry in entries), {}))
     return found
@@ -86,16 +84,16 @@ def _mutate(rng: Random, given: Input, donors: Any) -> Input:
 def _run(folder: Path, arguments: dict[str, Any]) -> None:
     names = (_HEADER, *_FILES, _RATE)
     files = [(folder / name).read_bytes() for name in names if (folder / name).exists()]
-    read_header(files)
+    _, _, made = read_header(files)
     if (folder / _RATE).exists():
         seconds = read_rate(files[1:])
         require(all(0 <= number < float("inf") for number in seconds), f"a rate is {seconds}")
         return
     work, batch, schemas = _asked()
-    ran = read_answer(batch, work, files[1:], schemas)
-    told = len(ran.tables["final"]) + sum(len(one.batch.runs) for one in ran.failed)
+    done, failed = read_answer(batch, work, files[1:], schemas, made)
+    told = len(done.tables["final"]) + sum(len(one.batch.runs) for one in failed)
     require(told == len(batch.runs), "an answer has other runs than were asked for")
-    for column in ran.tables["final"].select(cmdpax.experiments.reading.SUMS["strong"]):
+    for column in done.tables["final"].select(cmdpax.experiments.reading.SUMS["strong"]):
         require(bool(column.is_finite().all()), f"{column.name} is not finite")
 
 

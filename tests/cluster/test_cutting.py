@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from cluster_cases import make_work
 from cmdpax.experiments import executing, runs
 from cmdpax.experiments.cluster import cutting
-from cmdpax.experiments.cluster.cutting import Rate, cut, trial_of, trials
+from cmdpax.experiments.cluster.cutting import cut, trial_of, trials
 from cmdpax.experiments.cluster.scheduling import WorkerPool
-from cmdpax.experiments.executing import Ran, Work, run_in_parts
+from cmdpax.experiments.executing import Work, run_in_parts
 from cmdpax.experiments.runs import Batch, Run, by_kind, kind_of
 from sweep_cases import SMALL, assert_same_frames
 
@@ -36,14 +36,14 @@ def test_every_run_is_in_one_batch(quick: float, slow: float, workers: int, kind
     work, every = mixed()
     grouped = by_kind(every, work.models)
     each = dict(zip(grouped, (quick, slow), strict=True))  # seconds per run
-    rates = {kind: Rate(each[kind] / work.wanted.num_episodes, 0.0) for kind in grouped}
-    pieces = cut(every, work.models, work.wanted, rates, WorkerPool(workers, kind))
-    found = [run.identity for piece in pieces for run in piece.batch.runs]
+    rates = {kind: each[kind] / work.wanted.num_episodes for kind in grouped}
+    batches = cut(every, work.models, work.wanted, rates, WorkerPool(workers, kind))
+    found = [run.identity for batch in batches for run in batch.runs]
     assert sorted(found) == sorted(run.identity for run in every)
-    for batch, seconds in pieces:
+    for batch in batches:
         (own,) = {kind_of(run, work.models) for run in batch.runs}
-        assert seconds == pytest.approx(len(batch.runs) * each[own])
-        assert kind == "GPU" or seconds <= 60.1 or len(batch.runs) == 1  # a long run is alone
+        assert batch.seconds == pytest.approx(len(batch.runs) * each[own])
+        assert kind == "GPU" or batch.seconds <= 60.1 or len(batch.runs) == 1  # a long run is alone
 
 
 @given(st.integers(1, 10**6), st.floats(1e-6, 1e4), st.integers(1, 10**6), st.integers(0, 2000))
@@ -92,11 +92,11 @@ def test_what_runs_at_once_stays_together() -> None:
     work, every = make_work(
         seeds=10, cmdps=[{"environment": "random", "parameters": SMALL | {"seed": [*range(6)]}}]
     )
-    rates = dict.fromkeys(by_kind(every, work.models), Rate(1.5 / 30, 0.0))  # 40 are a minute
-    pieces = cut(every, work.models, work.wanted, rates, WorkerPool(1, "CPU"))
-    assert [len(piece.batch.runs) for piece in pieces] == [20] * 6  # a quarter is 30
+    rates = dict.fromkeys(by_kind(every, work.models), 1.5 / 30)  # 40 are a minute
+    batches = cut(every, work.models, work.wanted, rates, WorkerPool(1, "CPU"))
+    assert [len(batch.runs) for batch in batches] == [20] * 6  # a quarter is 30
     few = cut(every[:20], work.models, work.wanted, rates, WorkerPool(2, "CPU"))
-    assert [len(piece.batch.runs) for piece in few] == [7, 7, 6]
+    assert [len(batch.runs) for batch in few] == [7, 7, 6]
 
 
 def test_trials_are_small() -> None:
@@ -129,20 +129,20 @@ def test_a_batch_in_parts_is_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = dict.fromkeys(run.fingerprint for run in every)
     chosen = [run for run in few if run.fingerprint == first]
     chosen += [run for run in every if run.fingerprint == second]
-    batch = Batch(chosen[0].algorithm, chosen)
-    whole = executing.run_one(work, batch)
+    batch = Batch(chosen)
+    whole, _ = executing.run_one(work, batch)
     parts: list[int] = []
     plain = executing.run_one
 
-    def counted(work: Work, batch: Batch, *rest: Any) -> Ran:
+    def counted(work: Work, batch: Batch, *rest: Any) -> Any:
         parts.append(len(batch.runs))
         return plain(work, batch, *rest)
 
     monkeypatch.setattr(executing, "run_one", counted)
     monkeypatch.setattr(runs, "_BATCH_RUNS", 4)
-    found = run_in_parts(work, batch)
+    found, failed = run_in_parts(work, batch)
     assert parts == [4, 4, 4, 2, 3, 3]
-    assert (list(found.batch.runs), found.failed) == (chosen, [])
+    assert (list(found.batch.runs), failed) == (chosen, [])
     assert found.tables["final"]["run"].to_list() == [run.identity for run in chosen]
     for name, table in whole.tables.items():
         assert_same_frames(found.tables[name], table, 1e-9)

@@ -1,6 +1,7 @@
 """The driver, with workers that fail as ordered: what is retried, refused, held and said."""
 
 import contextlib
+import re
 import weakref
 from collections import Counter
 from collections.abc import Callable
@@ -13,10 +14,10 @@ from cluster_fakes import Case, FakeError, FakeRay
 from cmdpax.errors import ClusterError, CmdpaxWarning
 from cmdpax.experiments import executing
 from cmdpax.experiments.cluster import cutting, plan_on_cluster
-from cmdpax.experiments.cluster.driving import Status
-from cmdpax.experiments.cluster.messages import Header, write_header
+from cmdpax.experiments.cluster.driving import Dispatcher
+from cmdpax.experiments.cluster.messages import AnswerError, write_header
 from cmdpax.experiments.cluster.scheduling import WorkerPool
-from cmdpax.experiments.executing import Failed, Finished, Work, made_here, run_one
+from cmdpax.experiments.executing import Work, made_here, run_one
 from cmdpax.experiments.runs import Batch
 from report_cases import invented
 from sweep_cases import assert_same_frames
@@ -36,19 +37,19 @@ def test_all_batches_come_back_with_the_numbers_of_this_process(
     outcomes = case.run()
     assert sorted(found_in(outcomes)) == sorted(run.identity for run in case.runs)
     for outcome in outcomes:
-        assert isinstance(outcome, Finished)
+        assert outcome.error is None
         assert outcome.made == made_here()
-        expected = run_one(case.work, outcome.batch)
+        expected, _ = run_one(case.work, outcome.batch)
         for name, table in expected.tables.items():
             assert_same_frames(outcome.tables[name], table, 1e-9)
     assert all(options["num_cpus"] == 1 for options in case.ray.asked)
     assert not any("max_calls" in options for options in case.ray.asked)
     assert all(options["max_retries"] == 0 for options in case.ray.asked)
     assert case.ray.most_pending <= 2 * 2
-    assert case.said[-1] == Status(WorkerPool(2, "CPU"), 4, 0, 0, 4, 0.0)
-    counts = [status.done for status in case.said]
+    assert case.said[-1] == "2 CPU workers, 4 of 4 batches done, 0 running"
+    assert case.seconds_left == 0.0
+    counts = [re.findall(r", (\d) of 4 batches done", text) for text in case.said]
     assert counts == sorted(counts)
-    assert {status.batches for status in case.said} == {4}
 
 
 def failing(times: int, what: Callable[[], list[bytes]], trials: int = 1) -> Any:
@@ -69,14 +70,14 @@ def raising() -> list[bytes]:
 
 
 def an_error(worker: str) -> list[bytes]:
-    return [write_header(Header(worker, 0.1, made_here(), "ValueError: no"), [])]
+    return [write_header([], worker, 0.1, made_here(), "ValueError: no")]
 
 
 def test_a_batch_that_fails_is_tried_on_another_worker(make_case: Callable[..., Case]) -> None:
     case = make_case(size=8)
     case.ray.act = failing(1, lambda: an_error(case.ray.ran_on[-1]))
     (outcome,) = case.run()
-    assert isinstance(outcome, Finished)
+    assert outcome.error is None
     _, first, second = case.ray.ran_on
     assert first != second
     strategy = case.ray.asked[-1]["scheduling_strategy"]
@@ -87,7 +88,7 @@ def test_a_single_worker_tries_again(make_case: Callable[..., Case]) -> None:
     case = make_case(size=8, ray=FakeRay(["a"]))
     case.ray.act = failing(2, lambda: an_error("a"))
     (outcome,) = case.run()
-    assert isinstance(outcome, Finished)
+    assert outcome.error is None
     asked = [options.get("scheduling_strategy") for options in case.ray.asked]
     assert asked == [None, None, "SPREAD", "SPREAD"]
 
@@ -107,7 +108,7 @@ def test_a_batch_does_not_wait_for_another_worker_that_is_gone(
 
     monkeypatch.setattr(case.ray, "submit", submitted)
     (outcome,) = case.run()
-    assert isinstance(outcome, Finished)
+    assert outcome.error is None
     assert case.ray.ran_on[-1] == case.ray.ran_on[-2]
     asked = [hasattr(options.get("scheduling_strategy"), "node_id") for options in case.ray.asked]
     assert asked == [False, False, True, False]
@@ -119,7 +120,7 @@ def test_a_batch_does_not_wait_for_another_worker_that_is_gone(
         (raising, "FakeError: The node died."),
         (lambda: an_error("a"), "ValueError: no"),
         (lambda: [b"junk"], "an answer has no header."),
-        (lambda: [write_header(Header("a", 1.0, made_here(), None), [])], "not two Parquet tables"),
+        (lambda: [write_header([], "a", 1.0, made_here())], "not two Parquet tables"),
     ],
     ids=["dead", "error", "junk", "nothing"],
 )
@@ -129,27 +130,27 @@ def test_twice_is_retried_and_three_times_is_given_up(
     case = make_case(size=8)
     case.ray.act = failing(2, what)
     (outcome,) = case.run()
-    assert isinstance(outcome, Finished)
+    assert outcome.error is None
     assert len(case.ray.ran_on) == 1 + 3
     case = make_case(size=8)
     case.ray.act = failing(3, what)
     (outcome,) = case.run()
-    assert isinstance(outcome, Failed)
+    assert outcome.error is not None
     assert outcome.attempts == 3
     assert error in outcome.error
     assert "\n" not in outcome.error
-    assert case.said[-1].failed == 1
+    assert case.said[-1].endswith(", 1 failed")
 
 
 @pytest.mark.parametrize(
     ("what", "text"),
     [
         (
-            lambda worker: [write_header(Header(worker, 1.0, OLD, None), [])],
+            lambda worker: [write_header([], worker, 1.0, OLD)],
             "a worker has cmdpax 0.0.1",
         ),
         (
-            lambda worker: [write_header(Header(worker, 1.0, made_here(), None), [b"x"])],
+            lambda worker: [write_header([b"x"], worker, 1.0, made_here())],
             "damaged on its way",
         ),
         (
@@ -161,22 +162,27 @@ def test_twice_is_retried_and_three_times_is_given_up(
     ids=["version", "damage", "import", "memory"],
 )
 def test_where_it_failed_is_found_out(
-    make_case: Callable[..., Case], what: Callable[[str], list[bytes]], text: str
+    make_case: Callable[..., Case],
+    monkeypatch: pytest.MonkeyPatch,
+    what: Callable[[str], list[bytes]],
+    text: str,
 ) -> None:
     """One of two workers always fails: nothing is given up."""
     case = make_case()
     reasons: list[str] = []
-    collect = case.driver._collect
+    checked = Dispatcher._checked
 
     def watched(*arguments: Any) -> Any:
-        found = collect(*arguments)
-        reasons.extend([found.text] if hasattr(found, "text") else [])
-        return found
+        try:
+            return checked(*arguments)
+        except AnswerError as error:
+            reasons.append(str(error))
+            raise
 
-    case.driver._collect = watched  # type: ignore[method-assign]
+    monkeypatch.setattr(Dispatcher, "_checked", watched)
     case.ray.act = lambda worker, files: what(worker) if worker == "a" else files
     outcomes = case.run()
-    assert all(isinstance(one, Finished) for one in outcomes)
+    assert all(one.error is None for one in outcomes)
     assert "a" in case.ray.ran_on
     assert all(text in reason for reason in reasons)
     assert reasons
@@ -193,7 +199,7 @@ def test_what_is_in_flight_is_cancelled_when_nobody_wants_it(
     make_case: Callable[..., Case],
 ) -> None:
     case = make_case()
-    outcomes = case.driver.run(case.driver.cut(case.runs), lambda status: None)
+    outcomes = case.driver.run(case.driver.cut(case.runs), case.say)
     next(outcomes)
     assert case.ray.pending == 2
     outcomes.close()
@@ -245,7 +251,7 @@ def test_the_rest_goes_on(make_case: Callable[..., Case]) -> None:
     case.ray.act = act
     outcomes = case.run()
     assert sorted(found_in(outcomes)) == sorted(run.identity for run in case.runs)
-    assert sum(isinstance(one, Finished) for one in outcomes) >= 3
+    assert sum(one.error is None for one in outcomes) >= 3
 
 
 def test_an_answer_to_another_order_is_refused(make_case: Callable[..., Case]) -> None:
@@ -259,7 +265,7 @@ def test_an_answer_to_another_order_is_refused(make_case: Callable[..., Case]) -
 
     case.ray.act = act
     outcomes = case.run()
-    failed = [one for one in outcomes if isinstance(one, Failed)]
+    failed = [one for one in outcomes if one.error is not None]
     assert len(failed) == 3
     assert all("other runs than those" in one.error for one in failed)
 
@@ -268,7 +274,7 @@ def test_a_trial_that_fails_leaves_it_to_the_batches(make_case: Callable[..., Ca
     case = make_case()
     case.ray.act = failing(3, raising, trials=0)
     outcomes = case.run()
-    assert all(isinstance(one, Finished) for one in outcomes)
+    assert all(one.error is None for one in outcomes)
     assert len(outcomes) == 4
 
 
@@ -288,14 +294,14 @@ def test_accelerators_are_asked_for(
 
     monkeypatch.setattr(cutting, "run_in_parts", counted)
     outcomes = case.run()
-    assert all(isinstance(one, Finished) for one in outcomes)
+    assert all(one.error is None for one in outcomes)
     assert all(options["num_gpus"] == 1 for options in case.ray.asked)
     assert not any("max_calls" in options for options in case.ray.asked)
     assert all(options["num_cpus"] == 1 for options in case.ray.asked)
     assert not any("runtime_env" in options for options in case.ray.asked)
     assert trialled == [32, 32]
     assert crews == [WorkerPool(1, "GPU")]
-    assert str(case.said[0]).startswith("1 GPU worker, 0 of 1 batches done, 1 running")
+    assert case.said[0].startswith("1 GPU worker, 0 of 1 batches done, 1 running")
 
 
 @pytest.mark.whole
@@ -305,9 +311,10 @@ def test_several_accelerators_of_a_machine_have_a_process_per_batch(
     ray = FakeRay(["a"], "GPU")
     ray.each = 2.0
     case = make_case(ray=ray)
-    assert all(isinstance(one, Finished) for one in case.run())
+    assert all(one.error is None for one in case.run())
     assert all(options["max_calls"] == 1 for options in case.ray.asked)
-    assert case.said[0].pool == WorkerPool(2, "GPU", several=True)
+    assert case.said[0].startswith("2 GPU workers, ")
+    assert case.driver._cluster.pool() == WorkerPool(2, "GPU", several=True)
 
 
 @pytest.mark.whole
@@ -317,13 +324,13 @@ def test_memory_is_flat_with_a_hundred_thousand_runs(
     """Answers are taken one by one, and nothing of them is kept."""
     monkeypatch.setattr(executing, "run_batch", invented)
     case = make_case(size=512, seeds=25_000, record=4, num_episodes=8)
-    pieces = case.driver.cut(case.runs)
+    batches = case.driver.cut(case.runs)
     assert len(case.runs) == 100_000
-    assert len(pieces) == 196
+    assert len(batches) == 196
     alive: list[weakref.ref[polars.DataFrame]] = []
     count = most = 0
-    for outcome in case.driver.run(pieces, lambda status: None):
-        assert isinstance(outcome, Finished)
+    for outcome in case.driver.run(batches, case.say):
+        assert outcome.error is None
         count += len(outcome.batch.runs)
         alive = [one for one in alive if one() is not None]
         alive += [weakref.ref(table) for table in outcome.tables.values()]
@@ -349,24 +356,28 @@ def test_nobody_waits_for_the_last_accelerator_when_it_is_gone(
     case.ray.act = act
     outcomes = case.run()
     assert sorted(found_in(outcomes)) == sorted(run.identity for run in case.runs)
-    assert all(isinstance(one, Finished) for one in outcomes)
+    assert all(one.error is None for one in outcomes)
     assert len(case.ray.ran_on) == 1 + 4  # none twice
     assert [options.get("num_gpus") for options in case.ray.asked] == [1, 1, 1, None, None, None]
 
 
 @pytest.mark.parametrize(
-    ("status", "text"),
+    ("workers", "kind", "text"),
     [
-        ((WorkerPool(1, "CPU"), 0, 1, 0, 1, 0.0), "1 CPU worker, 0 of 1 batches done, 1 running"),
-        (
-            (WorkerPool(3, "GPU"), 4, 6, 1, 20, 0.0),
-            "3 GPU workers, 4 of 20 batches done, 3 running, 1 failed",
-        ),
-        ((WorkerPool(0, "CPU"), 0, 2, 0, 9, None), "0 CPU workers, 0 of 9 batches done, 0 running"),
+        (1, "CPU", "1 CPU worker, 0 of 4 batches done, 1 running"),
+        (3, "GPU", "3 GPU workers, 0 of 4 batches done, 3 running"),
+        (0, "CPU", "0 CPU workers, 0 of 4 batches done, 0 running"),
     ],
 )
-def test_what_is_said(status: Any, text: str) -> None:
-    assert str(Status(*status)) == text
+def test_what_is_said(make_case: Callable[..., Case], workers: int, kind: str, text: str) -> None:
+    case = make_case(ray=FakeRay([str(one) for one in range(workers)], kind))
+    batches = [Batch(case.runs[first : first + 2]) for first in range(0, 8, 2)]
+    dispatcher = Dispatcher(case.driver._cluster, {}, case.work, batches, "batches")
+    while dispatcher._queue.start(workers) is not None:
+        pass
+    dispatcher._tell(case.say)
+    assert case.said == [text]
+    assert case.seconds_left == (0.0 if workers else None)
 
 
 def test_a_worker_that_joins_is_counted(
@@ -382,5 +393,5 @@ def test_a_worker_that_joins_is_counted(
 
     case.ray.act = act
     assert len(case.run()) == 8
-    assert {status.pool.size for status in case.said} == {1, 2}
+    assert {text[:12] for text in case.said} == {"1 CPU worker", "2 CPU worker"}
     assert "b" in case.ray.ran_on

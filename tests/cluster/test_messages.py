@@ -4,7 +4,7 @@ import io
 import json
 import math
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import polars
@@ -14,10 +14,8 @@ from hypothesis import strategies as st
 
 import cmdpax
 from cluster_cases import make_work
-from cmdpax.experiments.cluster.cutting import Rate
 from cmdpax.experiments.cluster.messages import (
     AnswerError,
-    Header,
     read_answer,
     read_header,
     read_order,
@@ -27,7 +25,7 @@ from cmdpax.experiments.cluster.messages import (
     write_model,
     write_order,
 )
-from cmdpax.experiments.executing import Failed, Work, made_here, run_one, table_schemas
+from cmdpax.experiments.executing import Outcome, Work, made_here, run_one, table_schemas
 from cmdpax.experiments.runs import Batch, make_batches
 from sweep_cases import OWN, OWN_GRID
 
@@ -84,11 +82,11 @@ def test_an_order_arrives_as_it_was_sent(name: str) -> None:
         assert list(found.wanted.algorithms) == own
         assert found.wanted.model_copy(update={"algorithms": work.wanted.algorithms}) == work.wanted
         used = {run.fingerprint for run in batch.runs}
-        assert found.optima == {fingerprint: work.optima[fingerprint] for fingerprint in used}
         assert set(found.models) == used
         for fingerprint in used:
-            assert found.models[fingerprint].name == work.models[fingerprint].name
-            assert found.models[fingerprint].cmdp.fingerprint == fingerprint
+            model, sent = found.models[fingerprint], work.models[fingerprint]
+            assert (model.name, model.optimum) == (sent.name, sent.optimum)
+            assert model.cmdp.fingerprint == fingerprint
 
 
 # ----------------------------------------------------------------------------------------- answers
@@ -101,15 +99,15 @@ class Case:
         self.work, runs = make_work(algorithms=[algorithm])
         (self.batch,) = make_batches(runs, self.work.models, self.work.wanted)
         work = self.work
-        self.ran = run_one(work, self.batch)
-        self.tables = self.ran.tables
+        self.done, self.failed = run_one(work, self.batch)
+        self.tables = self.done.tables
         self.schemas = table_schemas(work, self.batch)
 
     def read(self, files: Any) -> Any:
-        return read_answer(self.batch, self.work, files, self.schemas)
+        return read_answer(self.batch, self.work, files, self.schemas, self.done.made)
 
-    def answer(self, **changes: Any) -> list[bytes]:
-        return write_answer(self.ran._replace(**changes))
+    def answer(self, tables: Any = None, failed: Sequence[Outcome] = ()) -> list[bytes]:
+        return write_answer(self.done._replace(tables=tables or self.tables), failed)
 
 
 @pytest.fixture(scope="module")
@@ -118,30 +116,30 @@ def case() -> Case:
 
 
 def test_an_answer_arrives_as_it_was_sent(case: Case) -> None:
-    found = case.read(case.answer())
-    assert found.batch == case.batch
+    found, failed = case.read(case.answer())
+    assert (found.batch, found.made) == (case.batch, made_here())
     assert list(found.tables) == ["final", "curves"]
     assert all(table.equals(case.tables[name]) for name, table in found.tables.items())
-    assert found.failed == []
+    assert failed == case.failed == []
 
 
 def test_runs_that_failed_arrive_too(case: Case) -> None:
     first, *others = case.batch.runs
-    failed = [Failed(Batch(case.batch.algorithm, [first]), "a policy\x1b[31m of NaN", 1)]
+    failed = [Outcome.failure(Batch([first]), "a policy\x1b[31m of NaN")]
     rest = {
         name: table.filter(polars.col("run") != first.identity)
         for name, table in case.tables.items()
     }
-    found = case.read(case.answer(tables=rest, failed=failed))
+    found, told = case.read(case.answer(tables=rest, failed=failed))
     assert list(found.batch.runs) == others
     assert found.tables["final"].equals(rest["final"])
-    assert found.failed == [failed[0]._replace(error="a policy[31m of NaN")]
+    assert told == [failed[0]._replace(error="a policy[31m of NaN")]
     with pytest.raises(AnswerError, match="other runs"):
         case.read(case.answer(failed=failed))  # its rows are there all the same
     nothing = {name: table.head(0) for name, table in case.tables.items()}
-    everything = [Failed(case.batch, "no", 1)]
-    found = case.read(case.answer(tables=nothing, failed=everything))
-    assert (list(found.batch.runs), found.failed) == ([], everything)
+    everything = [Outcome.failure(case.batch, "no")]
+    found, told = case.read(case.answer(tables=nothing, failed=everything))
+    assert (list(found.batch.runs), told) == ([], everything)
 
 
 @pytest.mark.parametrize(
@@ -211,7 +209,7 @@ WRONG: dict[str, tuple[Callable[[dict[str, Any]], dict[str, Any]], str]] = {
 
 def test_parameters_of_ones_own_are_checked_too() -> None:
     own = Case(name=OWN, gain=[0.2, 0.4])
-    found = own.read(own.answer())
+    found, _ = own.read(own.answer())
     assert found.tables["final"]["gain"].unique().sort().to_list() == [0.2, 0.4]
     assert found.tables["final"]["mode"].unique().to_list() == ["dual"]
     for change, message in (
@@ -261,14 +259,14 @@ def test_junk_is_refused(case: Case, junk: bytes) -> None:
             case.read(files)
 
 
-WELL = Header("a", 1.0, made_here(), None)
+WELL: dict[str, Any] = {"worker": "a", "seconds": 1.0, "made": made_here()}
 
 
 @given(data=st.data())
 def test_damaged_files_are_refused_before_they_are_read(case: Case, data: st.DataObject) -> None:
     files = case.answer()
-    header = write_header(WELL, files)
-    assert read_header([header, *files]) == WELL
+    header = write_header(files, **WELL)
+    assert read_header([header, *files]) == tuple(WELL.values())
     which = data.draw(st.integers(0, 1))
     damaged = bytearray(files[which])
     damaged[data.draw(st.integers(0, len(damaged) - 1))] ^= data.draw(st.integers(1, 255))
@@ -289,9 +287,10 @@ def test_a_wrong_header_is_refused(files: Any) -> None:
 
 
 def test_headers() -> None:
-    failed = WELL._replace(error="no")
-    assert read_header([write_header(failed, [])]) == failed
-    assert read_header([write_header(WELL, [b"x"]), b"x"]) == WELL
+    with pytest.raises(AnswerError, match=r"^no$") as raised:
+        read_header([write_header([], **WELL, error="no")])
+    assert raised.value.workers == ("a",)
+    assert read_header([write_header([b"x"], **WELL), b"x"]) == tuple(WELL.values())
 
 
 @pytest.mark.parametrize(
@@ -308,19 +307,19 @@ def test_headers() -> None:
 )
 def test_a_header_with_wrong_entries_is_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(AnswerError, match="an answer has no header"):
-        read_header([write_header(WELL._replace(**changes), [])])
+        read_header([write_header([], **(WELL | changes))])
 
 
 def test_texts_of_a_header_are_short() -> None:
     long = {"versions": {"cmdpax": cmdpax.__version__, "x" * 999: "y" * 999}, "device": "z" * 9999}
-    found = read_header([write_header(WELL._replace(made=long), [])])
-    assert len(json.dumps(found.made)) < 1000
+    _, _, made = read_header([write_header([], **(WELL | {"made": long}))])
+    assert len(json.dumps(made)) < 1000
 
 
 def test_an_answer_of_another_version_is_refused() -> None:
-    made = WELL.made | {"versions": {"cmdpax": "0.0.1"}}
+    made = WELL["made"] | {"versions": {"cmdpax": "0.0.1"}}
     with pytest.raises(AnswerError, match=r"a worker has cmdpax 0\.0\.1, the driver .*; install"):
-        read_header([write_header(WELL._replace(made=made), [])])
+        read_header([write_header([], **(WELL | {"made": made}))])
 
 
 @pytest.mark.parametrize(
@@ -332,4 +331,4 @@ def test_a_wrong_rate_is_refused(files: list[bytes]) -> None:
 
 
 def test_rates() -> None:
-    assert read_rate([b"[0.5, 2]"]) == Rate(0.5, 2.0)
+    assert read_rate([b"[0.5, 2]"]) == (0.5, 2.0)

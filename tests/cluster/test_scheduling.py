@@ -18,13 +18,13 @@ def test_every_batch_ends_done_or_given_up(seconds: list[float], data: st.DataOb
     starts = dict.fromkeys(waiting, 0)
     while schedule.unfinished:
         num_workers = data.draw(st.integers(0, 3), label="workers")
-        while (ticket := schedule.start(num_workers)) is not None:
-            assert ticket.place in waiting
-            assert seconds[ticket.place] == max(seconds[place] for place in waiting)
-            waiting.remove(ticket.place)
-            running.add(ticket.place)
-            starts[ticket.place] += 1
-            assert ticket.attempt == starts[ticket.place] == failures[ticket.place] + 1
+        while (place := schedule.start(num_workers)) is not None:
+            assert place in waiting
+            assert seconds[place] == max(seconds[other] for other in waiting)
+            waiting.remove(place)
+            running.add(place)
+            starts[place] += 1
+            assert schedule.attempts[place] == starts[place] == failures[place] + 1
             assert len(running) <= BATCHES_IN_FLIGHT * max(num_workers, 1)
         assert not waiting or len(running) >= BATCHES_IN_FLIGHT * max(num_workers, 1)
         assert schedule.num_running == len(running) > 0
@@ -41,31 +41,29 @@ def test_every_batch_ends_done_or_given_up(seconds: list[float], data: st.DataOb
     assert schedule.num_done == len(seconds) - schedule.num_given_up
     assert schedule.seconds_left == pytest.approx(0.0, abs=1e-6)
     assert all(1 <= starts[place] <= MOST_ATTEMPTS == 3 for place in starts)
-    assert [schedule.attempts(place) for place in starts] == list(starts.values())
+    assert schedule.attempts == list(starts.values())
 
 
 def test_it_avoids_the_workers_on_which_it_failed() -> None:
     schedule = BatchQueue([1.0])
-    assert schedule.start(1) == (0, 1, ())
+    assert (schedule.start(1), schedule.attempts, schedule.failed_on) == (0, [1], [()])
     schedule.fail(0, ["a"])
-    assert schedule.start(1) == (0, 2, ("a",))
+    assert (schedule.start(1), schedule.attempts, schedule.failed_on) == (0, [2], [("a",)])
     schedule.fail(0)  # a worker that died has no name
-    assert schedule.start(1) == (0, 3, ("a",))
+    assert (schedule.start(1), schedule.attempts, schedule.failed_on) == (0, [3], [("a",)])
 
 
 def test_seconds_left() -> None:
     schedule = BatchQueue([1.0, 5.0, 2.0])
     assert schedule.seconds_left == 8.0
-    ticket = schedule.start(1)
-    assert ticket is not None
-    assert ticket.place == 1
+    assert schedule.start(1) == 1
     assert schedule.seconds_left == 8.0
     schedule.finish(1)
     assert schedule.seconds_left == 3.0
-    assert schedule.start(1) == (2, 1, ())
+    assert schedule.start(1) == 2
     schedule.finish(2, seconds=6.0)  # three times as slow as expected: so is the rest
     assert schedule.seconds_left == 3.0
-    assert schedule.start(1) == (0, 1, ())
+    assert schedule.start(1) == 0
     for attempt in range(3):
         assert schedule.fail(0) == (attempt < 2)
         schedule.start(1)
@@ -74,7 +72,7 @@ def test_seconds_left() -> None:
 
 def test_what_is_withdrawn_was_no_attempt() -> None:
     schedule = BatchQueue([1.0, 2.0])
-    assert schedule.start(1) == (1, 1, ())
+    assert schedule.start(1) == 1
     schedule.withdraw(1)
     assert (schedule.num_running, schedule.seconds_left) == (0, 3.0)
-    assert schedule.start(1) == (1, 1, ())
+    assert (schedule.start(1), schedule.attempts) == (1, [0, 1])

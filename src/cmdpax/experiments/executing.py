@@ -1,4 +1,4 @@
-"""Batches become tables: here, one after the other; a cluster does the same elsewhere."""
+"""Batches become tables: on this machine, and on the workers of a cluster."""
 
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,77 +19,54 @@ from cmdpax.learning.loop import Task, make_task
 from cmdpax.learning.manifest import device, versions
 from cmdpax.learning.workers import run_batch
 
+Tell = Callable[[Batch, int], None]
+"""Called with a batch that is running and the episodes of each of its runs so far."""
 
-class Finished(NamedTuple):
-    """A batch that was run.
+
+class Work(NamedTuple):
+    """What all batches of a sweep share: the specification, and its CMDPs by fingerprint."""
+
+    wanted: Specification
+    models: Mapping[str, Model]
+
+
+class Outcome(NamedTuple):
+    """What came of some runs: their tables, or the error by which they failed.
 
     Attributes:
         batch: the runs.
-        tables: `final` and `curves`, as frames.
-        made: what it was computed with: `versions` and `device`.
+        tables: their `final` and `curves`, as frames; nothing if they failed.
+        made: what they were computed with: `versions` and `device`.
+        error: why they failed; None if they did not.
+        attempts: how often they were tried.
     """
 
     batch: Batch
     tables: dict[str, Any]
     made: dict[str, Any]
+    error: str | None = None
+    attempts: int = 1
+
+    @classmethod
+    def failure(cls, batch: Batch, error: str, attempts: int = 1) -> "Outcome":
+        """Runs without tables."""
+        return cls(batch, {}, {}, error, attempts)
 
 
 def made_here() -> dict[str, Any]:
-    """With what this machine computes."""
+    """What this machine computes with."""
     return {"versions": versions(), "device": device()}
 
 
-class Failed(NamedTuple):
-    """Runs that cannot be accounted for, or a batch that could not be run after all attempts."""
-
-    batch: Batch
-    error: str
-    attempts: int
-
-
-class Ran(NamedTuple):
-    """What came of a batch.
-
-    Attributes:
-        batch: the runs that can be accounted for; there may be none.
-        tables: their `final` and `curves`, as frames.
-        failed: the other runs, those with the same flaw together.
-    """
-
-    batch: Batch
-    tables: dict[str, Any]
-    failed: Sequence[Failed]
-
-    def outcomes(self, made: dict[str, Any]) -> Iterator[Finished | Failed]:
-        """What is finished, if anything, and what failed."""
-        if self.batch.runs:
-            yield Finished(self.batch, self.tables, made)
-        yield from self.failed
-
-
-class Work(NamedTuple):
-    """What all batches of a sweep share."""
-
-    wanted: Specification
-    models: Mapping[str, Model]
-    optima: Mapping[str, float]
-
-
-Tell = Callable[[Batch, int], None]
-"""Called with a batch that is running and the episodes of each of its runs so far."""
-
-
-def run_here(work: Work, batches: Sequence[Batch], tell: Tell) -> Iterator[Finished | Failed]:
-    """Batch after batch, on all cores or accelerators of this machine.
+def run_here(work: Work, batches: Sequence[Batch], tell: Tell) -> Iterator[Outcome]:
+    """Run batch after batch, each on all cores or accelerators of this machine.
 
     A batch that raises does not end the others; what `tell` raises does.
     """
+    not_ours: list[Exception] = []
     for batch in batches:
-        not_ours: list[Exception] = []
 
-        def report(
-            episodes: int, _: int, batch: Batch = batch, not_ours: list[Exception] = not_ours
-        ) -> None:
+        def report(episodes: int, _: int, batch: Batch = batch) -> None:
             try:
                 tell(batch, episodes)
             except Exception as error:
@@ -97,19 +74,19 @@ def run_here(work: Work, batches: Sequence[Batch], tell: Tell) -> Iterator[Finis
                 raise
 
         try:
-            ran = run_one(work, batch, report)
+            done, failed = run_one(work, batch, report)
         except Exception as error:
             if error in not_ours:
                 raise
-            yield Failed(batch, in_one_line(error), 1)
+            yield Outcome.failure(batch, in_one_line(error))
         else:
-            yield from ran.outcomes(made_here())
+            yield from (one for one in (done, *failed) if one.batch.runs)
 
 
 def in_one_line(error: Exception) -> str:
     """What was raised, without a traceback; errors of cmdpax are sentences already.
 
-    JAX puts whole tracebacks into a message: its first line, and what was raised at last.
+    JAX puts whole tracebacks into a message: the first line stays, and what was raised at last.
     """
     text = str(error).replace("Traceback (most recent call last):", "")
     lines = [line.strip() for line in text.splitlines() if line.strip()]
@@ -120,57 +97,53 @@ def in_one_line(error: Exception) -> str:
     return f"{type(error).__name__}: {message} ({Path(last.filename).name}:{last.lineno})"
 
 
-def run_in_parts(work: Work, batch: Batch) -> Ran:
-    """Run a batch of any size, as much of it at once as this machine takes."""
+def run_in_parts(work: Work, batch: Batch) -> tuple[Outcome, list[Outcome]]:
+    """Run a batch of any size, as much of it at once as fits; returns what `run_one` does."""
     import polars
 
-    parts = make_batches(batch.runs, work.models, work.wanted)
-    found = [run_one(work, part) for part in parts]
-    tables = {
-        name: polars.concat([part.tables[name] for part in found]) for name in found[0].tables
-    }
-    failed = [one for part in found for one in part.failed]
-    done = [run for part in found for run in part.batch.runs]
+    parts = [run_one(work, part) for part in make_batches(batch.runs, work.models, work.wanted)]
+    failed = [one for _, flawed in parts for one in flawed]
+    unsound = {run.identity for one in failed for run in one.batch.runs}
     places = {run.identity: place for place, run in enumerate(batch.runs)}
-    came = np.array([places[run.identity] for run in done], int)
-    if (np.diff(came) > 0).all():
-        return Ran(Batch(batch.algorithm, done), tables, failed)
-    for name, table in tables.items():  # in the order of the batch
-        rows = np.repeat(came, len(table) // len(came))
-        tables[name] = table[np.argsort(rows, kind="stable")]
-    ordered = [batch.runs[place] for place in np.sort(came)]
-    return Ran(Batch(batch.algorithm, ordered), tables, failed)
+    place = polars.col("run").replace_strict(places, return_dtype=polars.Int64)
+    tables = {  # in the order of the batch, which may not be that of its parts
+        name: polars.concat([done.tables[name] for done, _ in parts]).sort(
+            place, maintain_order=True
+        )
+        for name in parts[0][0].tables
+    }
+    sound = [run for run in batch.runs if run.identity not in unsound]
+    return Outcome(Batch(sound), tables, made_here()), failed
 
 
 def run_one(
     work: Work, batch: Batch, report: Callable[[int, int], None] = lambda done, total: None
-) -> Ran:
-    """Run a batch at once. Pure, so that it may run anywhere."""
+) -> tuple[Outcome, list[Outcome]]:
+    """Run a batch at once. Pure, so that it may run anywhere.
+
+    Returns:
+        The runs that can be accounted for, of which there may be none, and the others: those with
+        the same flaw together.
+    """
+    import polars
+
     task = _task(work, batch)
     with jax.enable_x64(work.wanted.settings.precision == "double"):
         collected = run_batch(task, [run.configuration for run in batch.runs], None, report)
-    return _ran(batch, _tables(work, batch, task, collected), collected.flaws)
+    tables = _tables(work, batch, task, collected)
+    failed = _flawed(batch, collected.flaws)
+    if not failed:
+        return Outcome(batch, tables, made_here()), []
+    unsound = {run.identity for one in failed for run in one.batch.runs}
+    sound = [run for run in batch.runs if run.identity not in unsound]
+    others = ~polars.col("run").is_in(list(unsound))
+    kept = {name: table.filter(others) for name, table in tables.items()}
+    return Outcome(Batch(sound), kept, made_here()), failed
 
 
-def _task(work: Work, batch: Batch) -> Task:
-    fingerprints = [run.fingerprint for run in batch.runs]
-    chosen = fingerprints if len(set(fingerprints)) > 1 else fingerprints[:1]
-    return make_task(
-        work.wanted.settings,
-        [run.configuration for run in batch.runs],
-        [work.models[fingerprint].cmdp for fingerprint in chosen],
-        [work.optima[fingerprint] for fingerprint in chosen],
-        episodes_in_memory(work.wanted),
-    )
-
-
-def _ran(batch: Batch, tables: dict[str, Any], flaws: np.ndarray) -> Ran:
-    """Without the runs whose learner returned what cannot be accounted for."""
-    import polars
-
+def _flawed(batch: Batch, flaws: np.ndarray) -> list[Outcome]:
+    """The runs whose learner returned what cannot be accounted for, by flaw."""
     found = flawed_runs(flaws)
-    if not found:
-        return Ran(batch, tables, [])
     failed = []
     for flaw, (what, fix) in enumerate(FLAWS):
         if some := [one for one in found if one.flaw == flaw]:
@@ -178,12 +151,21 @@ def _ran(batch: Batch, tables: dict[str, Any], flaws: np.ndarray) -> Ran:
             seed = batch.runs[first.place].configuration.seed
             error = f"{what}, first in episode {first.episode} (seed {seed}); {fix}."
             runs = [batch.runs[one.place] for one in some]
-            failed.append(Failed(Batch(batch.algorithm, runs), error, 1))
-    unsound = {batch.runs[one.place].identity for one in found}
-    done = [run for run in batch.runs if run.identity not in unsound]
-    others = ~polars.col("run").is_in(list(unsound))
-    kept = {name: table.filter(others) for name, table in tables.items()}
-    return Ran(Batch(batch.algorithm, done), kept, failed)
+            failed.append(Outcome.failure(Batch(runs), error))
+    return failed
+
+
+def _task(work: Work, batch: Batch) -> Task:
+    models = [work.models[run.fingerprint] for run in batch.runs]
+    if len({run.fingerprint for run in batch.runs}) == 1:
+        models = models[:1]
+    return make_task(
+        work.wanted.settings,
+        [run.configuration for run in batch.runs],
+        [model.cmdp for model in models],
+        [model.optimum for model in models],
+        episodes_in_memory(work.wanted),
+    )
 
 
 def _tables(work: Work, batch: Batch, task: Task, collected: Collected) -> dict[str, Any]:
@@ -199,7 +181,7 @@ def _tables(work: Work, batch: Batch, task: Task, collected: Collected) -> dict[
 
 def table_schemas(work: Work, batch: Batch) -> dict[str, Any]:
     """The columns that the tables of a batch have, without running it."""
-    one = Batch(batch.algorithm, batch.runs[:1])
+    one = Batch(batch.runs[:1])
     task = _task(work, one)
     tables = _tables(work, one, task, Collected.nothing(task))
     return {name: table.schema for name, table in tables.items()}

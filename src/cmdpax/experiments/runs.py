@@ -1,4 +1,4 @@
-"""From a specification to single runs, each with an identity, and to batches of them."""
+"""The CMDPs and runs that a specification asks for, and the batches in which they are run."""
 
 import dataclasses
 import hashlib
@@ -14,7 +14,7 @@ import numpy as np
 
 from cmdpax import environments
 from cmdpax.errors import CmdpaxError, ParameterError
-from cmdpax.experiments.specification import Grids, Specification, to_optimism
+from cmdpax.experiments.specification import Grids, Models, Specification, to_optimism
 from cmdpax.learners import Algorithm, as_algorithm
 from cmdpax.learners.optimism import Optimism
 from cmdpax.learning.loop import model_bytes
@@ -37,16 +37,43 @@ class Model(NamedTuple):
     name: str
     source: dict[str, Any]
     cmdp: CMDP
+    optimum: float = 0.0  # set when it is solved; trials do without
 
 
 class Run(NamedTuple):
     """One run of a sweep."""
 
-    identity: str  # of everything that its numbers depend on
-    fingerprint: str  # of its CMDP
-    algorithm: str
+    identity: str  # a digest of everything that its numbers depend on
+    fingerprint: str  # that of its CMDP
     configuration: Configuration
     configuration_name: str  # the same for all seeds and CMDPs
+
+    @property
+    def algorithm(self) -> str:
+        """The name or the address of its algorithm."""
+        return self.configuration.algorithm.name
+
+
+class Batch(NamedTuple):
+    """Runs that share one compiled program."""
+
+    runs: Sequence[Run]
+    seconds: float = 0.0  # about how long a worker takes; 0 where that was not measured
+
+    @property
+    def algorithm(self) -> str:
+        """The algorithm of all runs."""
+        return self.runs[0].algorithm
+
+    @property
+    def name(self) -> str:
+        """A name that depends on the runs alone."""
+        return batch_name([run.identity for run in self.runs])
+
+
+def batch_name(identities: Sequence[str]) -> str:
+    """The name of the batch of these runs."""
+    return _digest(list(identities), 16)
 
 
 # ------------------------------------------------------------------------------------------ models
@@ -56,24 +83,23 @@ def make_models(specification: Specification) -> dict[str, Model]:
     """The CMDPs by fingerprint, in the order of the specification."""
     found: dict[str, Model] = {}
     for index, entry in enumerate(specification.cmdps):
-        place = f"cmdps[{index}]"
         try:
-            for model in _models(entry.environment, entry.parameters, entry.file):
+            for model in _models(entry):
                 require_unit_rewards(model.cmdp)
                 found.setdefault(model.cmdp.fingerprint, model)
         except (CmdpaxError, MemoryError) as error:
-            raise ParameterError(f"{place}: {error}") from None
+            raise ParameterError(f"cmdps[{index}]: {error}") from None
     return found
 
 
 def _require_few(what: str, *lengths: int) -> None:
-    """Count what a grid makes before it is made."""
+    """Refuse a grid that is too large for this machine, before it is made."""
     count = math.prod(lengths)
     require_room(f"the list of {count:,} {what}", count * RUN_BYTES, "make the grid smaller")
 
 
 def combinations(parameters: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """One value of every parameter; a list is a grid."""
+    """All choices of one value per parameter, where a list is a grid."""
     grid = {
         name: value if isinstance(value, list | tuple) else [value]
         for name, value in parameters.items()
@@ -83,14 +109,12 @@ def combinations(parameters: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield dict(zip(grid, values, strict=True))
 
 
-def _models(
-    environment: str | None, parameters: dict[str, Any], file: str | None
-) -> Iterable[Model]:
-    if environment is None:
-        assert file is not None
-        yield Model(Path(file).stem, {"file": file}, load(file))
+def _models(entry: Models) -> Iterator[Model]:
+    if entry.file is not None:
+        yield Model(Path(entry.file).stem, {"file": entry.file}, load(entry.file))
         return
-    for chosen in combinations(parameters):
+    environment = str(entry.environment)
+    for chosen in combinations(entry.parameters):
         listed = ", ".join(f"{name}={value}" for name, value in chosen.items())
         source = {"environment": environment, "parameters": chosen}
         name = f"{environment}({listed})" if listed else environment
@@ -101,12 +125,13 @@ def _models(
 
 
 def make_runs(specification: Specification, models: Collection[str]) -> list[Run]:
-    """All runs: algorithms × configurations × CMDPs × seeds, each once."""
+    """All runs, algorithms × configurations × CMDPs × seeds, without repetitions."""
     found: dict[str, Run] = {}
     seeds, settings = as_seeds(specification.seeds), specification.settings
     for index, grids in enumerate(specification.algorithms):
         try:
-            _require_few("runs", _num_configurations(grids), len(models), len(seeds))
+            sizes = map(len, (*grids.parameters.values(), grids.optimism or (None,)))
+            _require_few("runs", *sizes, len(models), len(seeds))
             algorithm = as_algorithm(grids.name)
             chosen = list(_configurations(specification, grids, algorithm))
         except CmdpaxError as error:
@@ -114,20 +139,15 @@ def make_runs(specification: Specification, models: Collection[str]) -> list[Run
         for fingerprint in models:
             for (picked, optimism), seed in itertools.product(chosen, seeds):
                 configuration = Configuration(seed, algorithm, picked, optimism)
-                run = _run(settings, fingerprint, grids.name, configuration)
+                run = _run(settings, fingerprint, configuration)
                 found.setdefault(run.identity, run)
     return list(found.values())
 
 
-def _num_configurations(grids: Grids) -> int:
-    """How many combinations of parameters there are."""
-    return math.prod(map(len, (*grids.parameters.values(), grids.optimism or (None,))))
-
-
 def _configurations(
     specification: Specification, grids: Grids, algorithm: Algorithm
-) -> Iterable[tuple[Any, Optimism]]:
-    """All combinations of an algorithm's parameters, in the order in which it has them."""
+) -> Iterator[tuple[Any, Optimism]]:
+    """All combinations of an algorithm's parameters, in its own order, and of optimism."""
     num_episodes = specification.num_episodes
     values = [grids.parameters.get(name, (None,)) for name in algorithm.names]
     profiles = grids.optimism or (specification.optimism,)
@@ -136,12 +156,10 @@ def _configurations(
         yield algorithm.choose(given, num_episodes), to_optimism(profile, num_episodes)
 
 
-def _run(
-    settings: RunSettings, fingerprint: str, algorithm: str, configuration: Configuration
-) -> Run:
+def _run(settings: RunSettings, fingerprint: str, configuration: Configuration) -> Run:
     described = configuration.describe()
     seed = described.pop("seed")
-    shared = {"algorithm": algorithm, **described}
+    shared = {"algorithm": configuration.algorithm.name, **described}
     everything = {
         **shared,
         "cmdp": fingerprint,
@@ -150,9 +168,9 @@ def _run(
         "observations": settings.observations,
         "precision": settings.precision,
     }
-    if settings.stationary:  # said only where it is: older folders keep their names
+    if settings.stationary:  # left out otherwise: runs of earlier versions keep their names
         everything["stationary"] = True
-    return Run(_digest(everything, 16), fingerprint, algorithm, configuration, _digest(shared, 8))
+    return Run(_digest(everything, 16), fingerprint, configuration, _digest(shared, 8))
 
 
 def _digest(content: Any, length: int) -> str:
@@ -163,37 +181,20 @@ def _digest(content: Any, length: int) -> str:
 # ----------------------------------------------------------------------------------------- batches
 
 
-class Batch(NamedTuple):
-    """Runs that share one compiled program."""
-
-    algorithm: str
-    runs: Sequence[Run]
-
-    @property
-    def name(self) -> str:
-        """A name that depends on its runs alone."""
-        return batch_name([run.identity for run in self.runs])
-
-
 Kind: TypeAlias = tuple[Any, ...]
-"""Runs of one kind share a compiled program, and take the same time."""
+"""Runs of one kind share a compiled program and take the same time."""
 
 
 def kind_of(run: Run, models: Mapping[str, Model]) -> Kind:
-    """Its algorithm first."""
+    """Everything on which the compiled program of a run depends."""
     cmdp = models[run.fingerprint].cmdp
     shapes = tuple(array.shape for array in jax.tree.leaves(cmdp))
     _, algorithm, chosen, optimism = run.configuration
     return (run.algorithm, optimism.rewards, cmdp.horizon, shapes, algorithm.choices(chosen))
 
 
-def batch_name(identities: Sequence[str]) -> str:
-    """The name of the batch of these runs."""
-    return _digest(list(identities), 16)
-
-
 def by_kind(runs: Iterable[Run], models: Mapping[str, Model]) -> dict[Kind, list[Run]]:
-    """Runs of one kind together, in their order."""
+    """The runs of each kind, in their order."""
     grouped: dict[Kind, list[Run]] = {}
     for run in runs:
         grouped.setdefault(kind_of(run, models), []).append(run)
@@ -206,30 +207,30 @@ def make_batches(
     specification: Specification,
     num_accelerators: int | None = None,
 ) -> list[Batch]:
-    """Runs of one algorithm and size together, cut so that memory stays bounded.
+    """Put runs of one kind together, in batches that fit into memory.
 
-    On the processor the runs of one CMDP share its arrays, if there are enough of them. Without
-    a number of accelerators, for those of this machine.
+    On a processor the runs of one CMDP share its arrays, if there are enough of them. The number
+    of accelerators is that of this machine, unless it is given.
     """
     if num_accelerators is None:
         num_accelerators = 0 if jax.default_backend() == "cpu" else len(jax.local_devices())
-    batches = []
-    for (algorithm, *_), members in by_kind(runs, models).items():
+    batches: list[Batch] = []
+    for members in by_kind(runs, models).values():
         for part in [members] if num_accelerators else _by_cmdp(members):
             cmdp = models[part[0].fingerprint].cmdp
             most = _most_runs(cmdp, specification, num_accelerators)
-            batches += [Batch(algorithm, runs) for runs in evenly(part, most)]
+            batches += map(Batch, evenly(part, most))
     return batches
 
 
 def evenly(runs: Sequence[Run], most: int) -> list[Sequence[Run]]:
-    """So many at most in each part, and about as many in all of them."""
+    """Cut runs into parts of about the same size, none larger than `most`."""
     size = math.ceil(len(runs) / math.ceil(len(runs) / most))
     return [runs[first : first + size] for first in range(0, len(runs), size)]
 
 
 def _by_cmdp(runs: Sequence[Run]) -> list[Sequence[Run]]:
-    """CMDPs with many runs on their own, the others together."""
+    """Give CMDPs with many runs a part of their own, and the others one together."""
     each: dict[str, list[Run]] = {}
     for run in runs:
         each.setdefault(run.fingerprint, []).append(run)
@@ -239,7 +240,7 @@ def _by_cmdp(runs: Sequence[Run]) -> list[Sequence[Run]]:
 
 
 def _most_runs(cmdp: CMDP, specification: Specification, num_accelerators: int) -> int:
-    """As many as memory allows: of each the model, and the accounts of its recorded episodes."""
+    """How many runs fit into memory, each with its model and the accounts of its episodes."""
     kept = len(episodes_in_memory(specification)) * (3 + 4 * cmdp.num_constraints) * 8
     each = model_bytes(cmdp, stacked=True) + 2 * kept
     if num_accelerators == 0:
@@ -249,7 +250,7 @@ def _most_runs(cmdp: CMDP, specification: Specification, num_accelerators: int) 
 
 
 def episodes_in_memory(specification: Specification) -> np.ndarray:
-    """The episodes that accounts are kept of while a batch runs: the measures need most of them."""
+    """The episodes whose accounts are kept while a batch runs: measures need more than `curves`."""
     settings = specification.settings
     every = dataclasses.replace(settings, record=None).recorded
     return np.union1d(every, settings.recorded)

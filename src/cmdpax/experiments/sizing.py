@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from cmdpax.experiments.cluster import plan_on_cluster, prepare
-from cmdpax.experiments.cluster.cutting import Piece, measure, run_bytes, trial_of
+from cmdpax.experiments.cluster.cutting import measure, run_bytes, trial_of
 from cmdpax.experiments.executing import Work
 from cmdpax.experiments.folder import Folder
 from cmdpax.experiments.runs import (
@@ -121,26 +121,25 @@ def _on_cluster(
     """With all workers at work; compilation is not among it, since the trials did it."""
     if not missing:
         return found
-    work = Work(wanted, models, dict.fromkeys(models, 0.0))
-    pieces, pool = plan_on_cluster(address, missing, work)
-    longest = max(piece.seconds for piece in pieces)
-    shared = sum(piece.seconds for piece in pieces) / max(pool.size, 1)
+    batches, workers = plan_on_cluster(address, missing, Work(wanted, models))
+    longest = max(batch.seconds for batch in batches)
+    shared = sum(batch.seconds for batch in batches) / max(workers, 1)
     return found._replace(
-        batches=len(pieces),
+        batches=len(batches),
         seconds=max(longest, shared),
-        workers=pool.size,
-        cut=_shares(pieces, models),
+        workers=workers,
+        cut=_shares(batches, models),
     )
 
 
-def _shares(pieces: Iterable[Piece], models: dict[str, Model]) -> tuple[Share, ...]:
-    grouped: dict[Kind, list[Piece]] = {}
-    for piece in pieces:
-        grouped.setdefault(kind_of(piece.batch.runs[0], models), []).append(piece)
+def _shares(batches: Iterable[Batch], models: dict[str, Model]) -> tuple[Share, ...]:
+    grouped: dict[Kind, list[Batch]] = {}
+    for batch in batches:
+        grouped.setdefault(kind_of(batch.runs[0], models), []).append(batch)
     shares = []
     for members in grouped.values():
-        counts = [len(piece.batch.runs) for piece in members]
-        first = members[0].batch.runs[0]
+        counts = [len(batch.runs) for batch in members]
+        first = members[0].runs[0]
         sizes = models[first.fingerprint].cmdp.sizes
         steps = (sizes.num_states, sizes.num_actions, sizes.horizon, sizes.num_constraints)
         shares.append(
@@ -150,7 +149,7 @@ def _shares(pieces: Iterable[Piece], models: dict[str, Model]) -> tuple[Share, .
                 sum(counts),
                 len(members),
                 max(counts),
-                max(piece.seconds for piece in members),
+                max(batch.seconds for batch in members),
             )
         )
     return tuple(shares)
@@ -164,7 +163,7 @@ def _durations(
     batches: Iterable[Batch], wanted: Specification, models: dict[str, Model]
 ) -> tuple[float, float]:
     """Seconds of running, and of compiling, of all batches."""
-    trial = Work(trial_of(wanted), models, dict.fromkeys(models, 0.0))
+    trial = Work(trial_of(wanted), models)
     rates: dict[Any, float] = {}  # seconds per run and episode
     running = compiling = 0.0
     for batch in batches:

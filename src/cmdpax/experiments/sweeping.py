@@ -7,8 +7,8 @@ from contextlib import closing, contextmanager
 from typing import Any
 
 from cmdpax.errors import CmdpaxWarning, FileError, InfeasibleError, ParameterError, SweepError
-from cmdpax.experiments.cluster import Status, prepare, require_answer, run_on_cluster
-from cmdpax.experiments.executing import Failed, Finished, Work, run_here
+from cmdpax.experiments.cluster import prepare, require_answer, run_on_cluster
+from cmdpax.experiments.executing import Outcome, Work, run_here
 from cmdpax.experiments.folder import Folder, Known
 from cmdpax.experiments.progress import Reporter, SweepProgress, shown
 from cmdpax.experiments.reading import Results, results
@@ -81,21 +81,22 @@ def sweep(
         if cluster is not None and missing:
             require_answer(cluster)  # before anything is written
         described = _update(folder, wanted, models, solved, bool(missing))
-        optima = {fingerprint: described[fingerprint]["optimum"] for fingerprint in models}
-        ready, capped, failures = len(runs) - len(missing), 0, []
-        tell = _Telling(report, ready, runs, wanted)
-        work = Work(wanted, models, optima)
-        with closing(_outcomes(missing, work, cluster, tell)) as outcomes:
+        models = {
+            fingerprint: model._replace(optimum=described[fingerprint]["optimum"])
+            for fingerprint, model in models.items()
+        }
+        capped, failures = 0, []
+        tell = _Telling(report, len(runs) - len(missing), runs, wanted)
+        with closing(_outcomes(missing, Work(wanted, models), cluster, tell)) as outcomes:
             for outcome in outcomes:
-                if isinstance(outcome, Failed):
+                if outcome.error is not None:
                     failures.append(outcome)
                     warnings.warn(_given_up(outcome), CmdpaxWarning, stacklevel=2)
                     continue
-                batch, tables, made = outcome
-                context = made | _context(wanted, described, batch)
-                folder.write_part(batch.name, tables, context)
-                capped += int((tables["final"]["capped"] > 0.5).sum())
-                tell.done(batch)
+                context = outcome.made | _context(wanted, described, outcome.batch)
+                folder.write_part(outcome.batch.name, outcome.tables, context)
+                capped += int((outcome.tables["final"]["capped"] > 0.5).sum())
+                tell.done(outcome.batch)
     if failures:
         raise SweepError(_failed(failures, folder))
     if capped:
@@ -110,8 +111,8 @@ def sweep(
 
 def _outcomes(
     missing: Sequence[Run], work: Work, cluster: str | None, tell: "_Telling"
-) -> Generator[Finished | Failed, None, None]:
-    """The batches as they are done, here or on a cluster."""
+) -> Generator[Outcome, None, None]:
+    """Run what is missing, here or on a cluster; yields what came of it batch by batch."""
     if cluster is None:
         batches = make_batches(missing, work.models, work.wanted)
         yield from run_here(work, batches, tell.running)
@@ -119,7 +120,7 @@ def _outcomes(
         yield from run_on_cluster(cluster, missing, work, tell.status)
 
 
-def _failed(failures: Sequence[Failed], folder: Folder) -> str:
+def _failed(failures: Sequence[Outcome], folder: Folder) -> str:
     """The sentence, and a line per failure."""
     count = sum(len(failure.batch.runs) for failure in failures)
     first = (
@@ -129,19 +130,19 @@ def _failed(failures: Sequence[Failed], folder: Folder) -> str:
     return "\n  ".join([first, *(_told(failure) for failure in failures)])
 
 
-def _given_up(failure: Failed) -> str:
-    """As long as the others go on."""
+def _given_up(failure: Outcome) -> str:
+    """The warning while the others go on."""
     return f"{_runs(len(failure.batch.runs))} failed, the others go on: {_told(failure)}"
 
 
-def _told(failure: Failed) -> str:
-    """What failed, and why: the first configurations, since a batch may have thousands."""
-    batch, error, attempts = failure
+def _told(failure: Outcome) -> str:
+    """What failed and why, with the first configurations: a batch may have thousands."""
+    batch = failure.batch
     chosen = list(dict.fromkeys(run.configuration.words for run in batch.runs))
     more = f"; and {len(chosen) - _TOLD} more" if len(chosen) > _TOLD else ""
     names = "; ".join(chosen[:_TOLD]) + more
-    tries = f", {attempts} times" if attempts > 1 else ""
-    return f"{batch.algorithm} ({names}), {_runs(len(batch.runs))}{tries}: {error}"
+    tries = f", {failure.attempts} times" if failure.attempts > 1 else ""
+    return f"{batch.algorithm} ({names}), {_runs(len(batch.runs))}{tries}: {failure.error}"
 
 
 def _runs(count: int) -> str:
@@ -285,29 +286,35 @@ class _Telling:
     ) -> None:
         self._report, self._ready = report, ready
         self._total, self._episodes = len(runs), wanted.num_episodes
-        self._status: Status | None = None
-        self._told = ready
+        self._told, self._cluster = ready, ""
+        self._seconds_left: float | None = None
 
     def running(self, batch: Batch, episodes: int) -> None:
         self._tell(episodes * len(batch.runs), batch.algorithm)
 
-    def status(self, status: Status) -> None:
+    def status(self, text: str, seconds_left: float | None) -> None:
         """Report what a cluster says, together with the batches that were finished since."""
-        self._status, told = status, self._told
-        self._told = self._ready
+        self._cluster, self._seconds_left = text, seconds_left
+        told, self._told = self._told, self._ready
         self._tell(0, "done" if self._ready > told else "running")
 
     def done(self, batch: Batch) -> None:
         self._ready += len(batch.runs)
-        if self._status is None:
+        if not self._cluster:
             self._tell(0, "done")
 
     def _tell(self, episodes: int, text: str) -> None:
-        done, total = self._ready * self._episodes + episodes, self._total * self._episodes
-        status = self._status
-        left = None if status is None else status.seconds_left
-        cluster = "" if status is None else str(status)
-        self._report(SweepProgress(self._ready, self._total, done, total, text, cluster, left))
+        self._report(
+            SweepProgress(
+                self._ready,
+                self._total,
+                self._ready * self._episodes + episodes,
+                self._total * self._episodes,
+                text,
+                self._cluster,
+                self._seconds_left,
+            )
+        )
 
 
 @contextmanager

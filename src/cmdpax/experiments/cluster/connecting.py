@@ -15,9 +15,9 @@ import socket
 import tempfile
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from cmdpax.errors import ClusterError, CmdpaxWarning, MissingPackageError, ParameterError, in_line
 from cmdpax.experiments.cluster.scheduling import WorkerPool
@@ -48,42 +48,30 @@ _QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITI
 Value = TypeVar("Value")
 
 
-class Machine(NamedTuple):
-    """A machine of a cluster, and how many workers it has; a GPU needs a core to be one."""
-
-    name: str
-    address: str
-    cores: int
-    gpus: int
-
-    def has(self, kind: str) -> bool:
-        """Whether it has workers of a kind."""
-        return (self.gpus if kind == "GPU" else self.cores) > 0
-
-
 class Cluster:
     """A connection to a Ray cluster."""
 
     def __init__(self, ray: Any, address: str) -> None:
-        """With the module and the address of the head."""
+        """Take the module and the address of the head."""
         self.ray, self.address = ray, address
 
     def pool(self) -> WorkerPool:
         """The workers that are there now: GPUs if there are any, else cores."""
-        found = self.machines()
-        if gpus := [machine.gpus for machine in found if machine.gpus > 0]:
+        nodes = self._nodes()
+        if gpus := _workers(nodes, "GPU").values():
             return WorkerPool(sum(gpus), "GPU", max(gpus) > 1)
-        return WorkerPool(sum(machine.cores for machine in found), "CPU")
+        return WorkerPool(sum(_workers(nodes, "CPU").values()), "CPU")
 
-    def machines(self) -> list["Machine"]:
-        """Those that are there now."""
-        found = []
-        for node in self.call(self.ray.nodes):
-            if node["Alive"]:
-                cores, gpus = (int(node["Resources"].get(kind, 0)) for kind in ("CPU", "GPU"))
-                address = node.get("NodeManagerAddress", "")
-                found.append(Machine(node["NodeID"], address, cores, min(cores, gpus)))
-        return found
+    def machines(self, kind: str) -> set[str]:
+        """The names of the machines that have workers of a kind now."""
+        return set(_workers(self._nodes(), kind))
+
+    def addresses(self) -> dict[str, str]:
+        """The addresses of all machines that are there now, by their names."""
+        return {node["NodeID"]: node.get("NodeManagerAddress", "") for node in self._nodes()}
+
+    def _nodes(self) -> list[dict[str, Any]]:
+        return [node for node in self.call(self.ray.nodes) if node["Alive"]]
 
     def call(self, function: Callable[..., Value], *arguments: Any, **options: Any) -> Value:
         """What a function of Ray returns or raises; ClusterError once the head is gone."""
@@ -118,6 +106,15 @@ class Cluster:
             f"the cluster at {self.address} is gone; what was reported done is kept: run the "
             "same command again when it is back, or without --cluster to finish here."
         )
+
+
+def _workers(nodes: Sequence[dict[str, Any]], kind: str) -> dict[str, int]:
+    """How many workers of a kind each machine has, if any; a GPU needs a core to be one."""
+    needs = {"CPU", kind}
+    counts = {
+        node["NodeID"]: min(int(node["Resources"].get(name, 0)) for name in needs) for node in nodes
+    }
+    return {name: count for name, count in counts.items() if count > 0}
 
 
 def answers(address: str) -> bool:

@@ -1,12 +1,11 @@
-"""Batches of about a minute: long enough for what a batch costs, short enough to lose one.
+"""Batches of about a minute: long enough to be worth sending, short enough to be lost.
 
-A batch is not what runs at once: the worker that gets it decides how much of it its memory takes.
+A batch is not what runs at once: its worker decides how much of it fits into memory.
 """
 
 import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from cmdpax.experiments.cluster.scheduling import WorkerPool
 from cmdpax.experiments.executing import Work, run_in_parts
@@ -14,81 +13,59 @@ from cmdpax.experiments.runs import Batch, Kind, Model, Run, by_kind, evenly, ma
 from cmdpax.experiments.specification import Specification
 
 BATCH_SECONDS = 60.0
-BATCHES_PER_WORKER = 4  # at least, if there are runs enough: nobody waits long at the end
+BATCHES_PER_WORKER = 4  # at least, if there are enough runs: nobody waits long at the end
 ANSWER_BYTES = 2**26
 TRIAL_EPISODES = 300
 
 
-class Rate(NamedTuple):
-    """What a kind of run takes on a worker.
-
-    Attributes:
-        seconds: per episode and run, in a batch.
-        compile_seconds: once per worker.
-    """
-
-    seconds: float
-    compile_seconds: float
-
-
-class Piece(NamedTuple):
-    """A batch, and how long it takes, about."""
-
-    batch: Batch
-    seconds: float
-
-
 def trials(runs: Iterable[Run], models: Mapping[str, Model], most: int) -> dict[Kind, Batch]:
     """A few runs of every kind."""
-    return {
-        kind: Batch(members[0].algorithm, members[:most])
-        for kind, members in by_kind(runs, models).items()
-    }
+    return {kind: Batch(members[:most]) for kind, members in by_kind(runs, models).items()}
 
 
 def trial_of(wanted: Specification) -> Specification:
-    """A few episodes, of which hardly anything is kept."""
+    """The same with a few episodes, hardly any of which is recorded."""
     episodes = min(TRIAL_EPISODES, wanted.num_episodes)
     return wanted.model_copy(update={"num_episodes": episodes, "record": 1})
 
 
-def measure(work: Work, batch: Batch) -> Rate:
-    """Run a trial twice: the first time with compilation."""
+def measure(work: Work, batch: Batch) -> tuple[float, float]:
+    """Run a trial twice: seconds per run and episode, and those of compilation."""
     took = []
     for _ in range(2):
         start = time.perf_counter()
         run_in_parts(work, batch)
         took.append(time.perf_counter() - start)
-    return Rate(took[1] / (len(batch.runs) * work.wanted.num_episodes), max(took[0] - took[1], 0.0))
+    return took[1] / (len(batch.runs) * work.wanted.num_episodes), max(took[0] - took[1], 0.0)
 
 
 def cut(
     runs: Sequence[Run],
     models: Mapping[str, Model],
     wanted: Specification,
-    rates: Mapping[Kind, Rate | None],
+    rates: Mapping[Kind, float | None],
     pool: WorkerPool,
-) -> list[Piece]:
-    """All runs in batches for these workers; a run that takes longer is a batch of its own.
+) -> list[Batch]:
+    """Cut all runs into batches for these workers; a run that takes longer is a batch of its own.
 
-    Runs that a worker runs at once stay together, if they are not too many. Where no rate is known,
-    batches are small.
+    Rates are seconds per run and episode; where none is known, batches are small. Runs that a
+    worker runs at once stay together, if they are not too many.
     """
-    pieces = []
+    batches = []
     for kind, members in by_kind(runs, models).items():
         rate = rates[kind]
-        each = 0.0 if rate is None else rate.seconds * wanted.num_episodes
+        each = 0.0 if rate is None else rate * wanted.num_episodes
         num_constraints = models[members[0].fingerprint].cmdp.num_constraints
         most = _most_runs(len(members), each, run_bytes(num_constraints, wanted), pool)
         most = most if rate is not None else min(most, pool.together)
         at_once = make_batches(members, models, wanted, int(pool.kind == "GPU"))
         for part in _packed([batch.runs for batch in at_once], most):
-            pieces.append(Piece(Batch(part[0].algorithm, part), each * len(part)))
-    return pieces
+            batches.append(Batch(part, each * len(part)))
+    return batches
 
 
 def _most_runs(count: int, seconds: float, num_bytes: int, pool: WorkerPool) -> int:
-    """How many of so many runs may be a batch, given what each of them takes."""
+    """How many of `count` runs may be a batch, given the seconds and bytes of each."""
     least = pool.together if pool.kind == "GPU" else 1  # fewer would take as long there
     in_time = count if seconds * count <= BATCH_SECONDS else int(BATCH_SECONDS / seconds)
     share = math.ceil(count / (BATCHES_PER_WORKER * max(pool.size, 1)))
@@ -96,7 +73,7 @@ def _most_runs(count: int, seconds: float, num_bytes: int, pool: WorkerPool) -> 
 
 
 def _packed(groups: Iterable[Sequence[Run]], most: int) -> Iterator[Sequence[Run]]:
-    """As many groups as fit; one that does not is cut into even parts."""
+    """Join as many groups as fit; one that does not is cut into even parts."""
     packed: list[Run] = []
     for group in groups:
         if packed and len(packed) + len(group) > most:
@@ -114,5 +91,5 @@ _NUMBERS_PER_ROW = 9  # of `curves`, besides four per constraint
 
 
 def run_bytes(num_constraints: int, wanted: Specification) -> int:
-    """What is kept of a run, before it is compressed."""
+    """The size of a run's rows, before they are compressed."""
     return len(wanted.settings.recorded) * (_NUMBERS_PER_ROW + 4 * num_constraints) * 8

@@ -1,6 +1,6 @@
-"""The driver: hands out batches, collects answers, and hands on what was checked.
+"""The driver: hands out batches, collects answers, and passes on what was checked.
 
-It computes nothing and workers write nothing: whatever is killed, what was committed stays.
+It computes nothing, and workers write nothing: whatever is killed, what was committed stays.
 """
 
 import contextlib
@@ -8,12 +8,12 @@ import math
 import re
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from cmdpax.errors import ClusterError, CmdpaxWarning
 from cmdpax.experiments.cluster.connecting import Cluster
-from cmdpax.experiments.cluster.cutting import Piece, Rate, cut, trial_of, trials
+from cmdpax.experiments.cluster.cutting import cut, trial_of, trials
 from cmdpax.experiments.cluster.messages import (
     AnswerError,
     read_answer,
@@ -22,141 +22,135 @@ from cmdpax.experiments.cluster.messages import (
     write_model,
     write_order,
 )
-from cmdpax.experiments.cluster.scheduling import BatchQueue, Ticket, WorkerPool
+from cmdpax.experiments.cluster.scheduling import BatchQueue, WorkerPool
 from cmdpax.experiments.cluster.working import measure_order, run_order
-from cmdpax.experiments.executing import Failed, Finished, Ran, Work, table_schemas
+from cmdpax.experiments.executing import Outcome, Work, table_schemas
 from cmdpax.experiments.runs import Batch, Kind, Run
 
 _SECONDS_BETWEEN_LOOKS = 1.0
 _SECONDS_ALONE = 10.0
 _WORKER_ENVIRONMENT = {"env_vars": {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}}
 
-
-class Status(NamedTuple):
-    """Where a sweep on a cluster stands, for people."""
-
-    pool: WorkerPool
-    done: int
-    running: int
-    failed: int
-    batches: int
-    seconds_left: float | None
-    what: str = "batches"
-
-    def __str__(self) -> str:
-        """3 CPU workers, 4 of 20 batches done, 6 running, 1 failed."""
-        several = "s" if self.pool.size != 1 else ""
-        failed = f", {self.failed} failed" if self.failed else ""
-        running = min(self.running, self.pool.size)  # the others wait
-        return (
-            f"{self.pool.size} {self.pool.kind} worker{several}, {self.done} of {self.batches} "
-            f"{self.what} done, {running} running{failed}"
-        )
-
-
-Say = Callable[[Status], None]
+Say = Callable[[str, float | None], None]
+"""Called with the state of a sweep, for people, and about how many seconds are left."""
+Read = Callable[[Batch, Sequence[bytes], dict[str, Any]], Any]
+"""Checks the files of an answer to a batch, given what they were computed with."""
 
 
 class Driver:
-    """A sweep on a cluster."""
+    """A sweep on a cluster: what workers are asked for, and what their answers mean."""
 
     def __init__(self, cluster: Cluster, work: Work, runs: Sequence[Run]) -> None:
-        """The CMDPs of all runs go to the cluster once."""
-        self._cluster, self._ray, self._work = cluster, cluster.ray, work
+        """Send the CMDPs of all runs to the cluster, once."""
+        self._cluster, self._work = cluster, work
         used = dict.fromkeys(run.fingerprint for run in runs)
         files = {name: write_model(work.models[name].cmdp) for name in used}
-        self._models = {name: cluster.call(self._ray.put, file) for name, file in files.items()}
+        self._models = {name: cluster.call(cluster.ray.put, file) for name, file in files.items()}
         self._schemas: dict[str, Any] = {}
-        self._pool, self._asked = cluster.pool(), time.monotonic()
-        self._lonely_since: float | None = None
-        self.failed_trials: list[Failed] = []
+        self.failed_trials: list[Outcome] = []
 
-    def cut(self, runs: Sequence[Run], say: Say = lambda status: None) -> list[Piece]:
+    def cut(self, runs: Sequence[Run], say: Say = lambda text, left: None) -> list[Batch]:
         """Measure every kind of run on the workers, and cut all runs into batches."""
         wanted, models = self._work.wanted, self._work.models
-        kinds = trials(runs, models, self._pool.together)
-        trial = _Assignment(
-            [Piece(batch, 1.0) for batch in kinds.values()],
-            self._work._replace(wanted=trial_of(wanted)),
-            self._tasks(measure_order),
-            lambda batch, files: Rate(*read_rate(files)),
-            "trials",
-        )
-        rates: dict[Kind, Rate | None] = dict.fromkeys(kinds)
-        for place, found in self._answers(trial, say):
-            if isinstance(found, Failed):  # its batches will say what is wrong, too
+        kinds = trials(runs, models, self._cluster.pool().together)
+        trial = self._work._replace(wanted=trial_of(wanted))
+        dispatcher = Dispatcher(self._cluster, self._models, trial, list(kinds.values()), "trials")
+        rates: dict[Kind, float | None] = dict.fromkeys(kinds)
+        answers = dispatcher.answers(measure_order, lambda _, files, __: read_rate(files)[0], say)
+        for place, found in answers:
+            if isinstance(found, Outcome):  # its batches will say what is wrong, too
                 self.failed_trials.append(found)
             else:
-                rates[list(kinds)[place]] = found.content
-        return cut(runs, models, wanted, rates, self._look())
+                rates[list(kinds)[place]] = found
+        return cut(runs, models, wanted, rates, dispatcher.look())
 
-    def run(self, pieces: Sequence[Piece], say: Say) -> Iterator[Finished | Failed]:
-        """All batches, in the order in which they are done."""
-        assignment = _Assignment(pieces, self._work, self._tasks(run_order), self._ran)
-        for _, found in self._answers(assignment, say):
-            if isinstance(found, Failed):
-                yield found
-            else:
-                yield from found.content.outcomes(found.made)
+    def run(self, batches: Sequence[Batch], say: Say) -> Iterator[Outcome]:
+        """Run all batches; yields what came of them in the order in which they are done."""
+        dispatcher = Dispatcher(self._cluster, self._models, self._work, batches, "batches")
+        for _, found in dispatcher.answers(run_order, self._read, say):
+            yield from [found] if isinstance(found, Outcome) else found
             del found  # tables are large
 
-    def _ran(self, batch: Batch, files: Sequence[bytes]) -> Ran:
+    def _read(self, batch: Batch, files: Sequence[bytes], made: dict[str, Any]) -> list[Outcome]:
         if batch.algorithm not in self._schemas:
             self._schemas[batch.algorithm] = table_schemas(self._work, batch)
-        return read_answer(batch, self._work, files, self._schemas[batch.algorithm])
+        schemas = self._schemas[batch.algorithm]
+        done, failed = read_answer(batch, self._work, files, schemas, made)
+        return [*([done] if done.batch.runs else []), *failed]
 
-    def _tasks(self, function: Any) -> "_Tasks":
-        return _Tasks(self._ray.remote(function), self._ray.remote(max_calls=1)(function))
 
-    # -------------------------------------------------------------------------------------- errands
+class Dispatcher:
+    """Sends batches to workers, each until it is answered or has failed too often."""
 
-    def _answers(self, assignment: "_Assignment", say: Say) -> Iterator[tuple[int, Any]]:
-        """What came back for every batch, or why it failed."""
-        pieces = assignment.pieces
-        schedule = BatchQueue([piece.seconds for piece in pieces])
-        flying: _Flying = {}
+    def __init__(
+        self,
+        cluster: Cluster,
+        models: Mapping[str, Any],
+        work: Work,
+        batches: Sequence[Batch],
+        what: str,
+    ) -> None:
+        """Take the CMDPs as references of Ray; `what` is the name of the batches, for people."""
+        self._cluster, self._ray, self._models, self._work = cluster, cluster.ray, models, work
+        self._batches, self._what = batches, what
+        self._queue = BatchQueue([batch.seconds for batch in batches])
+        self._flying: dict[Any, int] = {}  # places of batches, by the references of their answers
+        self._sent_to: dict[int, str] = {}  # the kind of worker that a batch was last sent to
+        self._pool, self._asked = cluster.pool(), time.monotonic()
+        self._lonely_since: float | None = None
+
+    def answers(self, function: Any, read: Read, say: Say) -> Iterator[tuple[int, Any]]:
+        """Have workers run a function for every batch; yields its place and what was read.
+
+        A batch that is given up yields an `Outcome` with the error instead.
+        """
+        # JAX stays with the accelerator that it saw first, and Ray may give the next task of a
+        # process another one: where a machine has several, a process runs a single task.
+        tasks = {False: self._ray.remote(function), True: self._ray.remote(max_calls=1)(function)}
         try:
-            while schedule.unfinished:
-                self._fill(assignment, schedule, flying)
-                say(self._status(schedule, assignment))
-                arrived = self._arrived(list(flying))
+            while self._queue.unfinished:
+                self._fill(tasks)
+                self._tell(say)
+                arrived = self._arrived()
                 while arrived:
-                    flight = flying.pop(arrived[-1], None)
-                    if flight is None:  # taken back
+                    place = self._flying.pop(arrived[-1], None)
+                    if place is None:  # taken back
                         arrived.pop()
                         continue
-                    place = flight.place
-                    batch = pieces[place].batch
-                    found = self._collect(arrived.pop(), batch, assignment)  # then freed
-                    if not isinstance(found, _Failure):
-                        schedule.finish(place, found.seconds)
+                    found = self._collect(arrived.pop(), place, read)  # then freed
+                    if found is not None:
                         yield place, found
-                    elif not schedule.fail(place, found.workers):
-                        attempts = schedule.attempts(place)
-                        yield place, Failed(pieces[place].batch, found.text, attempts)
                     del found
-                    say(self._status(schedule, assignment))
-                    self._fill(assignment, schedule, flying)  # who is free does not wait for others
+                    self._tell(say)
+                    self._fill(tasks)  # who is free does not wait for others
         except (GeneratorExit, KeyboardInterrupt):
             with contextlib.suppress(ClusterError):
-                for reference in flying:
+                for reference in self._flying:
                     self._cluster.call(self._ray.cancel, reference)
             raise
 
-    def _look(self) -> WorkerPool:
-        """The workers, as they were a moment ago."""
-        if time.monotonic() - self._asked >= _SECONDS_BETWEEN_LOOKS:
-            pool, self._asked = self._cluster.pool(), time.monotonic()
-            self._pool = pool if pool.size else WorkerPool(0, self._pool.kind)
-            self._wait_for_workers()
-        return self._pool
+    def _tell(self, say: Say) -> None:
+        """Say, for example: 3 CPU workers, 4 of 20 batches done, 6 running, 1 failed."""
+        queue, size = self._queue, self._pool.size
+        text = (
+            f"{size} {self._pool.kind} worker{'s' if size != 1 else ''}, {queue.num_done} of "
+            f"{len(self._batches)} {self._what} done, {min(queue.num_running, size)} running"
+        )
+        failed = f", {queue.num_given_up} failed" if queue.num_given_up else ""
+        measured = self._what == "batches" and size > 0
+        say(text + failed, queue.seconds_left / size if measured else None)
 
-    def _wait_for_workers(self) -> None:
-        """Say so, once, if there are none for a while."""
+    # -------------------------------------------------------------------------------------- workers
+
+    def look(self) -> WorkerPool:
+        """The workers, as they were a moment ago; warns, once, if there are none for a while."""
+        if time.monotonic() - self._asked < _SECONDS_BETWEEN_LOOKS:
+            return self._pool
+        pool, self._asked = self._cluster.pool(), time.monotonic()
+        self._pool = pool if pool.size else WorkerPool(0, self._pool.kind)
         if self._pool.size:
             self._lonely_since = None
-            return
-        if self._lonely_since is None:
+        elif self._lonely_since is None:
             self._lonely_since = self._asked
         elif self._asked - self._lonely_since >= _SECONDS_ALONE:
             self._lonely_since = math.inf
@@ -165,163 +159,106 @@ class Driver:
                 CmdpaxWarning,
                 stacklevel=2,
             )
+        return self._pool
 
-    def _fill(self, assignment: "_Assignment", schedule: BatchQueue, flying: "_Flying") -> None:
-        before, pool = self._pool, self._look()
+    def _fill(self, tasks: Mapping[bool, Any]) -> None:
+        before, pool = self._pool, self.look()
         if (before.kind, pool.kind) == ("GPU", "CPU"):
-            self._recall(schedule, flying)
-        while (ticket := schedule.start(pool.size)) is not None:
-            reference, flight = self._submit(ticket, assignment, pool)
-            flying[reference] = flight
+            self._recall()
+        while (place := self._queue.start(pool.size)) is not None:
+            self._submit(place, tasks[pool.several])
 
-    def _recall(self, schedule: BatchQueue, flying: "_Flying") -> None:
+    def _recall(self) -> None:
         """Take back what waits for GPUs when the last one is gone: Ray would wait for ever."""
-        ready = self._ready(list(flying), len(flying), 0.0)
-        for reference, flight in list(flying.items()):
-            if flight.kind == "GPU" and reference not in ready:
+        ready = self._ready(len(self._flying), 0.0)
+        for reference, place in list(self._flying.items()):
+            if self._sent_to[place] == "GPU" and reference not in ready:
                 self._cluster.call(self._ray.cancel, reference)
-                schedule.withdraw(flight.place)
-                del flying[reference]
+                self._queue.withdraw(place)
+                del self._flying[reference]
 
-    def _machines(self, pool: WorkerPool) -> set[str]:
-        return {machine.name for machine in self._cluster.machines() if machine.has(pool.kind)}
-
-    def _arrived(self, flying: list[Any]) -> list[Any]:
-        """The answers that are there; waits for one, but not for long."""
-        if not self._ready(flying, 1, _SECONDS_BETWEEN_LOOKS):
-            self._cluster.require()
-            return []
-        return self._ready(flying, len(flying), 0.0)
-
-    def _ready(self, flying: list[Any], most: int, seconds: float) -> list[Any]:
-        """Those of which the answer is there: on its worker, where it stays until it is taken."""
-        if not flying:
-            return []
-        options = {"num_returns": most, "timeout": seconds, "fetch_local": False}
-        ready: list[Any] = self._cluster.call(self._ray.wait, flying, **options)[0]
-        return ready
-
-    def _status(self, schedule: BatchQueue, assignment: "_Assignment") -> Status:
-        left = schedule.seconds_left / max(self._pool.size, 1)
-        return Status(
-            self._pool,
-            schedule.num_done,
-            schedule.num_running,
-            schedule.num_given_up,
-            len(assignment.pieces),
-            left if assignment.what == "batches" and self._pool.size else None,
-            assignment.what,
-        )
-
-    def _submit(
-        self, ticket: Ticket, assignment: "_Assignment", pool: WorkerPool
-    ) -> "tuple[Any, _Flight]":
-        """One task; it asks for a core or an accelerator, where it did not fail before."""
+    def _submit(self, place: int, task: Any) -> None:
+        """Ask for a core or an accelerator, on a machine where the batch did not fail before."""
+        kind, batch = self._pool.kind, self._batches[place]
         asks: dict[str, Any] = {"max_retries": 0, "num_cpus": 1}
-        asks |= {"num_gpus": 1} if pool.kind == "GPU" else {"runtime_env": _WORKER_ENVIRONMENT}
-        if ticket.attempt > 1:
-            asks["scheduling_strategy"] = self._elsewhere(ticket, pool)
-        batch = assignment.pieces[ticket.place].batch
+        asks |= {"num_gpus": 1} if kind == "GPU" else {"runtime_env": _WORKER_ENVIRONMENT}
+        if self._queue.attempts[place] > 1:
+            asks["scheduling_strategy"] = self._elsewhere(place)
         used = dict.fromkeys(run.fingerprint for run in batch.runs)
         references = [self._models[fingerprint] for fingerprint in used]
-        task = assignment.tasks.single if pool.several else assignment.tasks.plain
-        start = task.options(**asks).remote
-        order = write_order(assignment.work, batch)
-        reference = self._cluster.call(start, order, pool.kind == "CPU", *references)
-        return reference, _Flight(ticket.place, pool.kind)
+        start, order = task.options(**asks).remote, write_order(self._work, batch)
+        self._flying[self._cluster.call(start, order, kind == "CPU", *references)] = place
+        self._sent_to[place] = kind
 
-    def _elsewhere(self, ticket: Ticket, pool: WorkerPool) -> Any:
-        """On a machine where it did not fail; anywhere, if there is none or that is not known.
+    def _elsewhere(self, place: int) -> Any:
+        """A machine where the batch did not fail; any, if there is none or that is not known.
 
-        One is named. Ray's own "not there" would not do: it may hand the task to a process that it
+        It is named. Ray's own "not there" would not do: it may hand the task to a process that it
         keeps for tasks of the same kind, and that is where it just failed.
         """
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        others = sorted(self._machines(pool) - set(ticket.avoid)) if ticket.avoid else []
+        avoided = self._queue.failed_on[place]
+        others = sorted(self._cluster.machines(self._pool.kind) - {*avoided}) if avoided else []
         if not others:
             return "SPREAD"
-        chosen = others[(ticket.place + ticket.attempt) % len(others)]
+        chosen = others[(place + self._queue.attempts[place]) % len(others)]
         return NodeAffinitySchedulingStrategy(chosen, soft=False)
 
-    def _collect(
-        self, reference: Any, batch: Batch, assignment: "_Assignment"
-    ) -> "_Answer | _Failure":
-        """The checked answer, or a failure."""
+    # -------------------------------------------------------------------------------------- answers
+
+    def _arrived(self) -> list[Any]:
+        """Wait for an answer, but not for long; returns the references of all that are there."""
+        if not self._ready(1, _SECONDS_BETWEEN_LOOKS):
+            self._cluster.require()
+            return []
+        return self._ready(len(self._flying), 0.0)
+
+    def _ready(self, most: int, seconds: float) -> list[Any]:
+        """The references whose answers are there: on a worker, until they are collected."""
+        if not self._flying:
+            return []
+        options = {"num_returns": most, "timeout": seconds, "fetch_local": False}
+        ready: list[Any] = self._cluster.call(self._ray.wait, list(self._flying), **options)[0]
+        return ready
+
+    def _collect(self, reference: Any, place: int, read: Read) -> Any:
+        """What was read of an answer, or why it is given up; None if it is tried again."""
+        batch = self._batches[place]
+        try:
+            found, seconds = self._checked(reference, batch, read)
+        except AnswerError as error:
+            if self._queue.fail(place, error.workers):
+                return None
+            return Outcome.failure(batch, str(error), self._queue.attempts[place])
+        self._queue.finish(place, seconds)
+        return found
+
+    def _checked(self, reference: Any, batch: Batch, read: Read) -> tuple[Any, float]:
+        """What was read of an answer, and the seconds that it took; or an `AnswerError`."""
         try:
             files = self._cluster.call(self._ray.get, reference)
         except self._ray.exceptions.RayError as error:
             self._cluster.require()
-            return _Failure(_reason(error), self._where(error))
-        worker: tuple[str, ...] = ()
+            raise AnswerError(_reason(error), *self._where(error)) from None
+        worker, seconds, made = read_header(files)
         try:
-            header = read_header(files)
-            worker = (header.worker,)
-            if header.error is not None:
-                return _Failure(header.error, worker)
-            return _Answer(assignment.read(batch, files[1:]), header.seconds, header.made)
+            return read(batch, files[1:], made), seconds
         except AnswerError as error:
-            return _Failure(str(error), worker or error.workers)
+            raise AnswerError(str(error), worker) from None
 
-    def _where(self, error: Any) -> tuple[str, ...]:
-        """The machines at which a task may have failed that could not say so itself."""
-        machines = self._cluster.machines()
-        named = [machine.name for machine in machines if machine.name in str(error)]
-        address = getattr(error, "ip", None)  # of tasks that raised, not of a process that died
-        near = [machine.name for machine in machines if machine.address == address]
-        return tuple(named or near)
+    def _where(self, error: Any) -> list[str]:
+        """The machines on which a task may have failed that could not say so itself."""
+        addresses = self._cluster.addresses()
+        failed_at = getattr(error, "ip", None)  # of tasks that raised, not of a process that died
+        named = [name for name in addresses if name in str(error)]
+        return named or [name for name, address in addresses.items() if address == failed_at]
 
 
 def _reason(error: Any) -> str:
-    """In one line; Ray colours its own, and hides the cause in it."""
+    """Why a task failed, in one line; Ray colours its own words, and hides the cause in them."""
     cause = getattr(error, "cause", None)
     told = cause if isinstance(cause, BaseException) else error
     lines = [line.strip() for line in str(told).splitlines() if line.strip()]
     text = re.sub(r"\x1b\[[0-9;]*m", "", lines[-1 if told is cause else 0] if lines else "")
     return f"{type(told).__name__}: {text}"
-
-
-class _Flight(NamedTuple):
-    """A batch that was handed out, and on what it runs."""
-
-    place: int
-    kind: str
-
-
-_Flying = dict[Any, _Flight]
-
-
-class _Tasks(NamedTuple):
-    """A function on workers.
-
-    JAX stays with the accelerator that it saw first, and Ray may give the next task of a process
-    another one. So where a machine has several, a process runs a single task.
-    """
-
-    plain: Any
-    single: Any
-
-
-class _Assignment(NamedTuple):
-    """What workers are sent for, and how their answers are read."""
-
-    pieces: Sequence[Piece]
-    work: Work
-    tasks: _Tasks
-    read: Callable[[Batch, Sequence[bytes]], Any]
-    what: str = "batches"
-
-
-class _Answer(NamedTuple):
-    """What was asked for, how long it took, and with what it was made."""
-
-    content: Any
-    seconds: float
-    made: dict[str, Any]
-
-
-class _Failure(NamedTuple):
-    """Why an attempt failed, and on which of some workers, if that is known."""
-
-    text: str
-    workers: tuple[str, ...]

@@ -1,7 +1,7 @@
 """What the driver and its workers send each other: JSON and Parquet, never a pickled object.
 
-A worker is another machine: its answer is checked, run by run and column by column, before it goes
-into a folder.
+A worker is another machine: its answer is checked, run by run and column by column, before it is
+written to a folder.
 """
 
 import io
@@ -10,18 +10,18 @@ import math
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cmdpax.errors import CmdpaxError, FileError, in_line
-from cmdpax.experiments.executing import Failed, Ran, Work
+from cmdpax.experiments.executing import Outcome, Work
 from cmdpax.experiments.folder import TABLES, as_parquet
 from cmdpax.experiments.measures import MAY_BE_NAN, chosen_columns
 from cmdpax.experiments.records import checksum
 from cmdpax.experiments.runs import Batch, Model, Run
 from cmdpax.experiments.specification import read_specification
-from cmdpax.learners import Algorithm, as_algorithm
+from cmdpax.learners import as_algorithm
 from cmdpax.learning.manifest import read_configuration
 from cmdpax.model.cmdp import CMDP
 from cmdpax.model.files import load, save
@@ -39,14 +39,14 @@ _WHO = ("run", "cmdp", "cmdp_name", "algorithm", "configuration", "seed", "num_e
 
 
 class AnswerError(CmdpaxError):
-    """A worker's answer is not what was asked for.
+    """A batch was not answered, or not as it was asked for.
 
     Attributes:
-        workers: whose it is, if that is known.
+        workers: those that may be to blame, if that is known.
     """
 
     def __init__(self, message: str, *workers: str) -> None:
-        """With the sentence."""
+        """Say what is wrong, and with which workers."""
         super().__init__(message)
         self.workers = workers
 
@@ -70,14 +70,14 @@ def write_order(work: Work, batch: Batch) -> bytes:
         "algorithm": batch.algorithm,
         "runs": runs,
         "specification": _specification(work, batch.algorithm),
-        "optima": {fingerprint: work.optima[fingerprint] for fingerprint in used},
+        "optima": {fingerprint: work.models[fingerprint].optimum for fingerprint in used},
         "names": {fingerprint: work.models[fingerprint].name for fingerprint in used},
     }
     return json.dumps(content, allow_nan=False).encode()
 
 
 def _specification(work: Work, algorithm: str) -> dict[str, Any]:
-    """What concerns a batch: a module of other algorithms need not be on its worker."""
+    """Leave out other algorithms: a worker need not have their modules."""
     content = work.wanted.model_dump(mode="json")
     own = [entry for entry in content["algorithms"] if entry["name"] == algorithm]
     return content | {"algorithms": own}
@@ -95,26 +95,23 @@ def read_order(order: bytes, models: Sequence[bytes]) -> tuple[Work, Batch]:
     """The batch, and all that it needs; the CMDPs are `.npz` files."""
     content = parse_json(order)
     wanted = read_specification(content["specification"])
-    names = content["names"]
-    found = {}
-    for data in models:
-        cmdp = _read_model(data)
-        if cmdp.fingerprint in names:
-            found[cmdp.fingerprint] = Model(names[cmdp.fingerprint], {}, cmdp)
+    names, optima = content["names"], content["optima"]
+    cmdps = [cmdp for cmdp in map(_read_model, models) if cmdp.fingerprint in names]
+    found = {
+        cmdp.fingerprint: Model(names[cmdp.fingerprint], {}, cmdp, optima[cmdp.fingerprint])
+        for cmdp in cmdps
+    }
     algorithm = as_algorithm(content["algorithm"])
-    runs = [_run(algorithm, entry, wanted.num_episodes) for entry in content["runs"]]
-    batch = Batch(content["algorithm"], runs)
-    return Work(wanted, found, content["optima"]), batch
-
-
-def _run(algorithm: Algorithm, entry: dict[str, Any], num_episodes: int) -> Run:
-    return Run(
-        entry["identity"],
-        entry["fingerprint"],
-        algorithm.name,
-        read_configuration(entry["configuration"], algorithm, num_episodes),
-        entry["configuration_name"],
-    )
+    runs = [
+        Run(
+            entry["identity"],
+            entry["fingerprint"],
+            read_configuration(entry["configuration"], algorithm, wanted.num_episodes),
+            entry["configuration_name"],
+        )
+        for entry in content["runs"]
+    ]
+    return Work(wanted, found), Batch(runs)
 
 
 def _read_model(data: bytes) -> CMDP:
@@ -127,43 +124,43 @@ def _read_model(data: bytes) -> CMDP:
 # ------------------------------------------------------------------------------------------ answers
 
 
-def write_answer(ran: Ran) -> list[bytes]:
+def write_answer(done: Outcome, failed: Sequence[Outcome]) -> list[bytes]:
     """The tables as Parquet files, and, as JSON, the runs that cannot be accounted for."""
-    failed = [
-        {"runs": [run.identity for run in one.batch.runs], "error": one.error} for one in ran.failed
+    flawed = [
+        {"runs": [run.identity for run in one.batch.runs], "error": one.error} for one in failed
     ]
-    tables = [as_parquet(ran.tables[name]) for name in TABLES]
-    return [*tables, json.dumps(failed).encode()]
+    tables = [as_parquet(done.tables[name]) for name in TABLES]
+    return [*tables, json.dumps(flawed).encode()]
 
 
-class Header(NamedTuple):
-    """What comes before the tables.
+def write_header(
+    files: Sequence[bytes],
+    worker: str,
+    seconds: float,
+    made: dict[str, Any],
+    error: str | None = None,
+) -> bytes:
+    """The file before the others, as JSON.
 
-    Attributes:
-        worker: where it was run.
-        seconds: how long.
-        made: what it was computed with: `versions` and `device`.
-        error: why it could not be run, else None.
+    Args:
+        files: the others.
+        worker: where they were made.
+        seconds: how long that took.
+        made: what they were computed with: `versions` and `device`.
+        error: why there are none, else None.
     """
-
-    worker: str
-    seconds: float
-    made: dict[str, Any]
-    error: str | None
+    content = {"worker": worker, "seconds": seconds, "made": made, "error": error}
+    return json.dumps(content | {"checksums": _checksums(files)}).encode()
 
 
-def write_header(header: Header, files: Sequence[bytes]) -> bytes:
-    """What comes before some files."""
-    return json.dumps(header._asdict() | {"checksums": _checksums(files)}).encode()
+def read_header(files: Any) -> tuple[str, float, dict[str, Any]]:
+    """The worker, its seconds and what it computed with, if the files are as they were sent.
 
-
-def read_header(files: Any) -> Header:
-    """The first of an answer's files, if the others are as they were sent.
-
-    Damaged ones must not be read: Polars may end the whole process over them.
+    Damaged files must not be read: they may make Polars end the whole process.
 
     Raises:
-        AnswerError: there is no header, something is damaged, or it is of another cmdpax.
+        AnswerError: there is no header, it reports an error, a file is damaged, or the worker has
+            another version of cmdpax.
     """
     if not isinstance(files, list) or not files or not all(isinstance(f, bytes) for f in files):
         raise AnswerError("an answer is not a list of files.")
@@ -171,24 +168,26 @@ def read_header(files: Any) -> Header:
         content = parse_json(files[0])
         checksums = content["checksums"]
         error = None if content["error"] is None else _text(content["error"])
-        seconds = _seconds(content["seconds"])
-        header = Header(str(content["worker"]), seconds, _made(content["made"]), error)
+        worker, seconds = str(content["worker"]), _seconds(content["seconds"])
+        made = _made(content["made"])
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
         raise AnswerError("an answer has no header.") from None
     if checksums != _checksums(files[1:]):
-        raise AnswerError("an answer was damaged on its way.", header.worker)
-    theirs = header.made["versions"].get("cmdpax")
+        raise AnswerError("an answer was damaged on its way.", worker)
+    theirs = made["versions"].get("cmdpax")
     if theirs != __version__:
         raise AnswerError(
             f"a worker has cmdpax {theirs}, the driver {__version__}; install the same version on "
             "all machines.",
-            header.worker,
+            worker,
         )
-    return header
+    if error is not None:
+        raise AnswerError(error, worker)
+    return worker, seconds, made
 
 
 def _made(content: Any) -> dict[str, Any]:
-    """Short texts, as they go into a folder; raises what a damaged header raises."""
+    """Cut texts that are written to a folder; raises what a damaged header raises."""
     versions = {
         str(name)[:_SHORT]: str(value)[:_SHORT] for name, value in content["versions"].items()
     }
@@ -196,7 +195,7 @@ def _made(content: Any) -> dict[str, Any]:
 
 
 def _text(content: Any) -> str:
-    """What a worker says, as people may see it."""
+    """What a worker says, fit for a terminal."""
     return "".join(filter(str.isprintable, str(content)))[:_LONG]
 
 
@@ -212,7 +211,7 @@ def _checksums(files: Sequence[bytes]) -> list[str]:
 
 
 def read_rate(files: Sequence[bytes]) -> tuple[float, float]:
-    """What a trial measured: seconds per episode and run, and of compilation.
+    """What a trial measured: seconds per run and episode, and those of compilation.
 
     Raises:
         AnswerError: these are not two numbers of seconds.
@@ -226,18 +225,23 @@ def read_rate(files: Sequence[bytes]) -> tuple[float, float]:
 
 
 def read_answer(
-    batch: Batch, work: Work, files: Sequence[bytes], schemas: Mapping[str, Any]
-) -> Ran:
-    """What came of a batch, if it is that of the batch.
+    batch: Batch,
+    work: Work,
+    files: Sequence[bytes],
+    schemas: Mapping[str, Any],
+    made: dict[str, Any],
+) -> tuple[Outcome, list[Outcome]]:
+    """What came of a batch, as `run_one` returns it.
 
     Args:
         batch: what was asked for.
         work: what it belongs to.
         files: the answer.
         schemas: the columns that the tables of this version have.
+        made: what the answer was computed with.
 
     Raises:
-        AnswerError: anything is missing, too much, of another type or of other runs.
+        AnswerError: something is missing, superfluous, of another type or of other runs.
     """
     import polars
 
@@ -258,7 +262,7 @@ def read_answer(
         raise AnswerError(f"an answer is not two Parquet tables ({why}).") from None
     failed = _read_failed(batch, rest)
     names = {run.identity for one in failed for run in one.batch.runs}
-    done = Batch(batch.algorithm, [run for run in batch.runs if run.identity not in names])
+    done = Batch([run for run in batch.runs if run.identity not in names])
     for name, table in tables.items():
         if dict(table.schema) != dict(schemas[name]):
             raise AnswerError(
@@ -267,18 +271,16 @@ def read_answer(
             )
     _check_final(done, work, tables["final"])
     _check_curves(done, work, tables["curves"])
-    return Ran(done, tables, failed)
+    return Outcome(done, tables, made), failed
 
 
-def _read_failed(batch: Batch, file: bytes) -> list[Failed]:
+def _read_failed(batch: Batch, file: bytes) -> list[Outcome]:
     """The runs that the worker could not account for, and why, in its own words."""
     runs = {run.identity: run for run in batch.runs}
     try:
         failed = [
-            Failed(
-                Batch(batch.algorithm, [runs.pop(name) for name in entry["runs"]]),
-                _text(entry["error"]),
-                1,
+            Outcome.failure(
+                Batch([runs.pop(name) for name in entry["runs"]]), _text(entry["error"])
             )
             for entry in parse_json(file)
         ]
@@ -290,7 +292,7 @@ def _read_failed(batch: Batch, file: bytes) -> list[Failed]:
 
 
 def _check_numbers(name: str, table: "polars.DataFrame") -> None:
-    """No gaps; and accounts are numbers, since what is not would never be found unsafe."""
+    """Refuse gaps, and accounts that are not numbers: these would never count as unsafe."""
     import polars
 
     if any(column.null_count() for column in table):

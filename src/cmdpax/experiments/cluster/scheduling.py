@@ -1,7 +1,7 @@
-"""Which batch next, and what becomes of one that fails: no cluster in here, so it can be simulated.
+"""Which batch comes next, and what becomes of one that fails; no cluster is needed to simulate it.
 
-Longest first, so that no long batch is left for the end, when everybody waits for it. A batch that
-fails is tried again elsewhere; after `MOST_ATTEMPTS` it is given up, and the rest goes on.
+The longest come first, so that nobody waits for a long one at the end. A batch that fails is tried
+again elsewhere; after `MOST_ATTEMPTS` it is given up, and the rest goes on.
 """
 
 import heapq
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 MOST_ATTEMPTS = 3
-BATCHES_IN_FLIGHT = 2  # per worker: running, and waiting there for the moment when that one is done
+BATCHES_IN_FLIGHT = 2  # per worker: one that runs, and one that waits for it to end
 
 
 class WorkerPool(NamedTuple):
@@ -17,7 +17,7 @@ class WorkerPool(NamedTuple):
 
     Attributes:
         size: how many batches can run at once.
-        kind: on what each of them: "CPU", a core, or "GPU".
+        kind: what each of them runs on: "CPU", which is a core, or "GPU".
         several: whether a machine has more than one GPU.
     """
 
@@ -27,34 +27,27 @@ class WorkerPool(NamedTuple):
 
     @property
     def together(self) -> int:
-        """Runs that take hardly longer than one: they share vector instructions, or kernels."""
+        """How many runs take hardly longer than one: they share vector instructions or kernels."""
         return 2048 if self.kind == "GPU" else 8
 
 
-class Ticket(NamedTuple):
-    """A batch that may be started now.
+class BatchQueue:
+    """The state of all batches, which are known by their places; every change is a call.
 
     Attributes:
-        place: of the batch.
-        attempt: 1 at first.
-        avoid: workers on which it failed.
+        attempts: how often each batch was tried.
+        failed_on: the workers on which each batch failed, where they are known.
+        num_done: how many batches are done.
+        num_given_up: how many batches failed too often.
     """
 
-    place: int
-    attempt: int
-    avoid: tuple[str, ...]
-
-
-class BatchQueue:
-    """The state of all batches; every change is a call."""
-
     def __init__(self, seconds: Sequence[float]) -> None:
-        """With what each batch takes, about."""
+        """Take about how long each batch lasts."""
         self._seconds = list(seconds)
         self._waiting = [(-cost, place) for place, cost in enumerate(seconds)]
         heapq.heapify(self._waiting)
-        self._attempts = [0] * len(self._seconds)
-        self._avoid: dict[int, tuple[str, ...]] = {}
+        self.attempts = [0] * len(self._seconds)
+        self.failed_on: list[tuple[str, ...]] = [()] * len(self._seconds)
         self._running: set[int] = set()
         self._left = float(sum(seconds))
         self._expected = self._took = 0.0
@@ -62,7 +55,7 @@ class BatchQueue:
 
     @property
     def num_running(self) -> int:
-        """How many are in flight."""
+        """How many batches are started, but not yet done."""
         return len(self._running)
 
     @property
@@ -72,27 +65,27 @@ class BatchQueue:
 
     @property
     def seconds_left(self) -> float:
-        """What is waiting and running takes, one after the other, as batches have taken so far."""
+        """How long the rest would take one worker, at the pace of the batches that are done."""
         pace = self._took / self._expected if self._expected > 0 else 1.0
         return max(self._left, 0.0) * pace
 
-    def start(self, num_workers: int) -> Ticket | None:
-        """The next batch, if the workers have room for one more."""
+    def start(self, num_workers: int) -> int | None:
+        """Start the next batch, if the workers have room for one more."""
         if not self._waiting or len(self._running) >= BATCHES_IN_FLIGHT * max(num_workers, 1):
             return None
         _, place = heapq.heappop(self._waiting)
         self._running.add(place)
-        self._attempts[place] += 1
-        return Ticket(place, self._attempts[place], self._avoid.get(place, ()))
+        self.attempts[place] += 1
+        return place
 
     def withdraw(self, place: int) -> None:
-        """It was never begun: as if it had not been started."""
+        """Undo the start of a batch that no worker has begun."""
         self._running.remove(place)
-        self._attempts[place] -= 1
+        self.attempts[place] -= 1
         heapq.heappush(self._waiting, (-self._seconds[place], place))
 
     def finish(self, place: int, seconds: float | None = None) -> None:
-        """It is done, after so many seconds on its worker."""
+        """Note that a batch is done, after so many seconds on its worker."""
         self._running.remove(place)
         self.num_done += 1
         self._left -= self._seconds[place]
@@ -101,16 +94,12 @@ class BatchQueue:
             self._took += seconds
 
     def fail(self, place: int, workers: Sequence[str] = ()) -> bool:
-        """It failed, on one of these workers if that is known; whether it is tried again."""
+        """Note that a batch failed, on one of these workers; returns whether it is tried again."""
         self._running.remove(place)
-        if self._attempts[place] >= MOST_ATTEMPTS:
+        if self.attempts[place] >= MOST_ATTEMPTS:
             self.num_given_up += 1
             self._left -= self._seconds[place]
             return False
-        self._avoid[place] = tuple(dict.fromkeys((*self._avoid.get(place, ()), *workers)))
+        self.failed_on[place] = tuple(dict.fromkeys((*self.failed_on[place], *workers)))
         heapq.heappush(self._waiting, (-self._seconds[place], place))
         return True
-
-    def attempts(self, place: int) -> int:
-        """How often it was tried."""
-        return self._attempts[place]

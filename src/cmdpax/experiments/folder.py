@@ -7,9 +7,9 @@
     curves/BATCH.parquet      a row per run and recorded episode
     parts/BATCH.json          written last: the batch's runs, and the checksums of its two files
 
-A batch counts from the moment its entry in `parts` is there. A process may be killed at any other
-moment: what it left is swept away by the next one. Nothing else is ever removed or replaced, and
-links are not followed out of the folder.
+A batch counts from the moment its entry in `parts` is there. A process may be killed before that:
+the next one sweeps away what it left. Nothing else is ever removed or replaced, and links are not
+followed out of the folder.
 """
 
 import contextlib
@@ -17,12 +17,12 @@ import io
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from cmdpax.errors import FileError, ModelError, in_line
-from cmdpax.experiments.ownership import Claim, listed
+from cmdpax.errors import FileError, ModelError, ParameterError, in_line
+from cmdpax.experiments.ownership import OwnedFolder, listed
 from cmdpax.experiments.records import (
     NewerFormatError,
     all_settings,
@@ -48,36 +48,21 @@ if TYPE_CHECKING:
     import polars
 
 TABLES = ("final", "curves")
-_FOLDERS = ("cmdps", *TABLES, "parts")
 _MANIFEST = "manifest.json"
 _TABLE = re.compile(r"([0-9a-f]{16})\.parquet")
 _ENTRY = re.compile(r"([0-9a-f]{16})\.json")
 
 
-class Known(NamedTuple):
-    """What a folder says about all of its runs.
-
-    Attributes:
-        manifest: if it is there whole.
-        is_damaged: whether it is there, and not what was written.
-        settings: what all runs share; None if the folder says nothing about it.
-        cmdps: the CMDPs by fingerprint, as sealed files describe them: nothing else is believed.
-        runs: those of all batches, damaged tables or not.
-    """
-
-    manifest: dict[str, Any] | None
-    is_damaged: bool
-    settings: dict[str, Any] | None
-    cmdps: dict[str, Any]
-    runs: set[str]
-
-
-class Folder:
+class Folder(OwnedFolder):
     """The files of a sweep."""
+
+    content = "sweep"
+    folders = ("cmdps", *TABLES, "parts")
+    files = (_MANIFEST,)
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """Nothing is touched before `locked`."""
-        self.path = Path(path)
+        super().__init__(path)
         try:
             str(self.path).encode()
         except UnicodeEncodeError:
@@ -93,36 +78,35 @@ class Folder:
         return self.path / table / f"{batch}.parquet"
 
     def entry_path(self, batch: str) -> Path:
-        """Where it is said that a batch is there."""
+        """Where the entry is that makes a batch count."""
         return self.path / "parts" / f"{batch}.json"
 
     def cmdp_path(self, fingerprint: str) -> Path:
         """Where a CMDP's arrays are."""
         return self.path / "cmdps" / f"{fingerprint[:16]}.npz"
 
-    @property
-    def claim(self) -> Claim:
-        """What tells the folder from that of somebody else."""
-        return Claim(self.path, "sweep", _FOLDERS, (_MANIFEST,), self._is_earlier)
-
-    def _is_earlier(self) -> bool:
-        """Earlier versions did not sign; they wrote sealed batches, and a manifest first."""
-        known = self.known()
-        return known.manifest is not None or bool(known.runs)
+    def is_earlier(self) -> bool:
+        """Whether it has what earlier versions wrote: a manifest, and then sealed batches."""
+        entries = self.entries()
+        try:
+            manifest, _ = self._manifest(entries.values())
+        except DamagedError:
+            return bool(entries)
+        return manifest is not None or bool(entries)
 
     # ------------------------------------------------------------------------------------ writing
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Be the only writer. The operating system frees the lock of a process that is killed."""
-        with self.claim.held():
+        """Be the only writer, and remove what a killed process left."""
+        with super().locked():
             self._sweep_away()
             yield
 
     def _sweep_away(self) -> None:
-        """Remove what a killed process left: files that were being written, tables of no part."""
+        """Remove files that were being written, and tables of no part."""
         remove_left_behind(self.manifest_path)
-        for name in _FOLDERS:
+        for name in self.folders:
             remove_all_left_behind(self.path / name)
         batches = self._batches()
         for table in TABLES:
@@ -143,7 +127,7 @@ class Folder:
             return False
 
     def write_cmdp(self, cmdp: CMDP) -> bool:
-        """Keep a CMDP's arrays, if they are not there whole; whether they were written."""
+        """Write a CMDP's arrays, unless they are there whole; returns whether it did."""
         if self.has_cmdp(cmdp.fingerprint):
             return False
         path = self.cmdp_path(cmdp.fingerprint)
@@ -156,8 +140,8 @@ class Folder:
     ) -> None:
         """Add a batch: its tables first, then the entry that makes it count.
 
-        The context says what the runs share, what their CMDPs are, and with what they were
-        computed: with it a lost manifest can be written anew.
+        From the context a lost manifest can be written anew: it says what the runs share, what
+        their CMDPs are and what they were computed with.
         """
         files = {name: as_parquet(frame) for name, frame in tables.items()}
         for name, content in files.items():
@@ -173,36 +157,51 @@ class Folder:
 
     def read_manifest(self) -> dict[str, Any]:
         """The manifest, or an error that says what is wrong."""
-        found = self._manifest(self.entries().values())
-        if found is None:
+        manifest, _ = self._manifest(self.entries().values())
+        if manifest is None:
             raise FileError(f"{self.path} holds no results: {self.manifest_path} does not exist.")
-        return found[0]
+        return manifest
 
-    def known(self) -> Known:
-        """What the folder says about all of its runs, even if its manifest is lost or damaged."""
+    def known(
+        self, shared: Mapping[str, Any]
+    ) -> tuple[dict[str, Any] | None, dict[str, Any], set[str]]:
+        """What the folder says about its runs, even if the manifest is lost or damaged.
+
+        Returns:
+            The manifest, if it is whole; the CMDPs by fingerprint, as sealed files describe them,
+            since nothing else is believed; and the runs of all batches, damaged tables or not.
+
+        Raises:
+            ParameterError: the runs share other settings than these.
+        """
         entries = list(self.entries().values())
-        runs = {run for entry in entries for run in entry["runs"]}
-        cmdps = {fp: described for entry in entries for fp, described in entry["cmdps"].items()}
-        is_damaged = False
         try:
-            found = self._manifest(entries)
+            manifest, is_sealed = self._manifest(entries)
         except DamagedError:
-            found, is_damaged = None, True
-        if found is None:
-            settings = all_settings(entries[0]["shared"]) if entries else None
-            return Known(None, is_damaged, settings, cmdps, runs)
-        manifest, is_sealed = found
-        settings = all_settings(manifest["specification"])
-        return Known(manifest, False, settings, manifest["cmdps"] if is_sealed else cmdps, runs)
+            manifest, is_sealed = None, False
+        said = [entry["shared"] for entry in entries[:1]]
+        for settings in said if manifest is None else [manifest["specification"]]:
+            self._require_same(shared, all_settings(settings))
+        sealed = [manifest] if manifest is not None and is_sealed else entries
+        cmdps = {fp: described for one in sealed for fp, described in one["cmdps"].items()}
+        return manifest, cmdps, {run for entry in entries for run in entry["runs"]}
 
-    def _manifest(self, entries: Iterable[dict[str, Any]]) -> tuple[dict[str, Any], bool] | None:
-        """The manifest and whether it is sealed, if it is there; it must agree with the batches."""
+    def _require_same(self, shared: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
+        for name, new in shared.items():
+            if settings.get(name) != new:
+                raise ParameterError(
+                    f"{self.path} holds runs with {name} = {settings.get(name)}, the specification "
+                    f"has {new}; use another folder."
+                )
+
+    def _manifest(self, entries: Iterable[dict[str, Any]]) -> tuple[dict[str, Any] | None, bool]:
+        """The manifest, if there is one, and whether it is sealed; batches must agree with it."""
         path = self.manifest_path
         if not exists(path):
-            return None
+            return None, False
         try:
-            found = read_manifest(read_bytes(path))
-            require_agreement(found[0], entries)
+            manifest, is_sealed = read_manifest(read_bytes(path))
+            require_agreement(manifest, entries)
         except NewerFormatError as error:
             raise FileError(
                 f"{self.path} was written by a newer cmdpax ({error}); upgrade."
@@ -212,7 +211,7 @@ class Folder:
             raise DamagedError(
                 f"{path} is damaged ({why}); run the sweep again to write it anew."
             ) from None
-        return found
+        return manifest, is_sealed
 
     def entries(self) -> dict[str, dict[str, Any]]:
         """What `write_part` wrote about every batch whose entry is undamaged."""
@@ -223,7 +222,7 @@ class Folder:
         return found
 
     def parts(self) -> dict[str, list[str]]:
-        """The runs of every whole batch; raises at the first damaged file."""
+        """The runs of every batch; raises a `FileError` at the first damaged file."""
         found = {}
         for batch in self._batches():
             runs, damaged = self._check_part(batch)
@@ -232,8 +231,16 @@ class Folder:
             found[batch] = runs
         return found
 
+    def is_whole(self, fingerprints: Iterable[str]) -> bool:
+        """Whether no batch is damaged, and these CMDPs are there."""
+        try:
+            self.parts()
+        except FileError:
+            return False
+        return all(self.has_cmdp(fingerprint) for fingerprint in fingerprints)
+
     def drop_damaged(self) -> tuple[list[Path], set[str]]:
-        """Forget batches with a damaged or missing file: those files, and the runs that stay."""
+        """Remove damaged batches; returns the files that were wrong, and the runs that stay."""
         dropped, whole = [], set()
         for batch in self._batches():
             runs, damaged = self._check_part(batch)
@@ -247,7 +254,7 @@ class Folder:
         return dropped, whole
 
     def _batches(self) -> list[str]:
-        """The names of all entries; a file of another name is not ours."""
+        """The names of all batches; a file of another name is not ours."""
         matches = (_ENTRY.fullmatch(name) for name in listed(self.path / "parts"))
         return [match[1] for match in matches if match]
 
@@ -273,7 +280,7 @@ def as_parquet(frame: "polars.DataFrame") -> bytes:
 
 
 def _remove(path: Path) -> None:
-    """Remove a file; of a link, the link alone."""
+    """Remove a file, or a link without its target."""
     found = status(path, follow_links=False)
     if found is None or stat.S_ISDIR(found.st_mode):
         return

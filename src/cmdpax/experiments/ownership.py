@@ -1,17 +1,17 @@
-"""Whose a folder is: nothing is written into one that holds the files of somebody else.
+"""Folders that cmdpax fills: nothing is written into one that holds the files of somebody else.
 
-A folder that cmdpax fills is signed. Its `.lock`, which is made before anything else, holds a line
-that is in no file by accident. Folders of earlier versions have no such line and are known by their
-content. An empty folder may be taken, and so may one in which a process was killed before it wrote
-a file.
+Such a folder is signed: its `.lock`, which is made before anything else, holds a line that is in no
+file by accident. Folders of earlier versions have no such line and are recognised by their content.
+An empty folder may be taken, and so may one in which a process was killed before it wrote a file.
 """
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 from cmdpax.errors import FileError
 from cmdpax.storage.locking import take
@@ -22,45 +22,48 @@ LOCK = ".lock"
 _BY_NO_ACCIDENT = "9e2351114aadb1442646f01c0a9ee4f7"
 
 
-class Claim(NamedTuple):
-    """What cmdpax keeps in a folder.
+class OwnedFolder(ABC):
+    """A folder that cmdpax fills; each kind of content has its own class.
 
     Attributes:
         path: the folder, or a link to it.
         content: what it is signed for: "sweep" or "reproduction".
-        folders: the folders in it that are made first.
-        files: the files in it that are replaced.
-        is_earlier: whether it is known without a signature, as a folder of an earlier version.
+        folders: the folders in it, which are made first.
+        files: the files in it that may be replaced.
     """
 
-    path: Path
     content: str
     folders: tuple[str, ...]
     files: tuple[str, ...]
-    is_earlier: Callable[[], bool]
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Nothing is touched before `locked`."""
+        self.path = Path(path)
+
+    @abstractmethod
+    def is_earlier(self) -> bool:
+        """Whether an earlier version, which did not sign, has written it."""
 
     @property
-    def signature(self) -> bytes:
-        """The line in its `.lock`."""
+    def _signature(self) -> bytes:
         return f"cmdpax {self.content} folder, format 1, {_BY_NO_ACCIDENT}\n".encode()
 
-    def is_signed(self) -> bool:
-        """Whether its `.lock` says so; a link is no `.lock`."""
-        lock = self.path / LOCK
+    def _is_signed(self) -> bool:
+        lock = self.path / LOCK  # a link is none
         found = status(lock, follow_links=False)
         if found is None or not stat.S_ISREG(found.st_mode):
             return False
         try:
             with lock.open("rb") as file:
-                return file.read(len(self.signature)) == self.signature
+                return file.read(len(self._signature)) == self._signature
         except OSError as error:
             raise FileError(f"{lock} cannot be read: {reason(error)}.") from None
 
     def is_ours(self) -> bool:
         """Whether cmdpax has written it, in this version or an earlier one."""
-        return self.is_signed() or self.is_earlier()
+        return self._is_signed() or self.is_earlier()
 
-    def require(self) -> None:
+    def require_ours(self) -> None:
         """Refuse a folder that holds the files of somebody else; nothing is written."""
         found = status(self.path, follow_links=False)
         if found is None:
@@ -68,14 +71,14 @@ class Claim(NamedTuple):
         if not is_folder(self.path):
             what = "a link to nothing" if status(self.path) is None else "not a folder"
             raise FileError(f"cannot write to {self.path}: it is {what}.")
-        if self.is_signed():
+        if self._is_signed():
             return
         foreign = next(self._others(), None)
         if foreign is not None and not self.is_earlier():
             raise FileError(f"{self.path} holds other files such as {foreign}; use a new folder.")
 
     def _others(self) -> Iterator[str]:
-        """Files that a process killed during its start cannot have left."""
+        """Files that no process of ours can have left when it was killed during its start."""
         for name in sorted(listed(self.path), key=lambda name: (name == LOCK, name)):
             path = self.path / name
             found = status(path, follow_links=False)
@@ -85,13 +88,16 @@ class Claim(NamedTuple):
                 yield name
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """Be the only writer of the folder, which is made if it is not there."""
-        self.require()
+    def locked(self) -> Iterator[None]:
+        """Be the only writer of the folder, which is made if it is not there.
+
+        The operating system frees the lock of a process that is killed.
+        """
+        self.require_ours()
         require_no_links(self.path / name for name in (LOCK, *self.folders, *self.files))
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            signed = self.is_signed()
+            signed = self._is_signed()
             file = _opened(self.path / LOCK)
         except OSError as error:
             raise FileError(f"cannot write to {self.path}: {reason(error)}.") from None
@@ -100,7 +106,7 @@ class Claim(NamedTuple):
             try:
                 if not signed:
                     file.truncate(0)
-                    file.write(self.signature)
+                    file.write(self._signature)
                     file.flush()
                     os.fsync(file.fileno())
                 for name in self.folders:

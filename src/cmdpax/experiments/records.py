@@ -1,16 +1,16 @@
-"""The JSON files of a sweep's folder: what they must say, and whether it is what was written.
+"""The JSON files of a sweep's folder: what they must hold, and whether it is what was written.
 
-A manifest and the entry of a batch are sealed: they hold a checksum of their own content. What an
-earlier version wrote has a manifest without a seal, which is compared with the sealed batches.
+A manifest and the entry of a batch are sealed: they hold a checksum of their own content. Earlier
+versions wrote manifests without a seal, which are compared with the sealed batches.
 """
 
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
+from pydantic import BaseModel, FiniteFloat, StringConstraints, ValidationError
 
 from cmdpax.errors import CmdpaxError, FileError
 from cmdpax.experiments.runs import batch_name
@@ -27,30 +27,18 @@ class NewerFormatError(ValueError):
     """A later version wrote it."""
 
 
-class _Content(BaseModel):
-    """What must be there, of the right type; more may be."""
-
-    model_config = ConfigDict(extra="allow", strict=True, allow_inf_nan=False)
-
-
-class _Source(_Content):
-    file: str | None = None
-    environment: str | None = None
-    parameters: dict[str, Any] | None = None
-
-
-class _Described(_Content):
-    """A CMDP."""
+class _Described(BaseModel):
+    """A CMDP. Its source is a file, or an environment and a table of parameters."""
 
     name: str
-    source: _Source
+    source: dict[str, str | dict[str, Any] | None]
     sizes: dict[str, int]
-    optimum: float
-    multipliers: list[float]
-    slater_gap: float | None
+    optimum: FiniteFloat
+    multipliers: list[FiniteFloat]
+    slater_gap: FiniteFloat | None
 
 
-class _Manifest(_Content):
+class _Manifest(BaseModel):
     format: int
     specification: dict[str, Any]
     cmdps: dict[_Fingerprint, _Described]
@@ -58,7 +46,7 @@ class _Manifest(_Content):
     device: str
 
 
-class _Entry(_Content):
+class _Entry(BaseModel):
     """A batch."""
 
     runs: list[_Digest]
@@ -67,11 +55,8 @@ class _Entry(_Content):
     cmdps: dict[_Fingerprint, _Described]
 
 
-_Kind = TypeVar("_Kind", bound=_Content)
-
-
 def sealed_text(content: dict[str, Any], indent: int | None = None) -> str:
-    """A file with its seal."""
+    """The text of a file, with its seal."""
     sealed = content | {"seal": seal(content)}
     return json.dumps(sealed, indent=indent, allow_nan=False) + "\n"
 
@@ -81,7 +66,7 @@ def read_manifest(text: bytes) -> tuple[dict[str, Any], bool]:
 
     Raises:
         NewerFormatError: it has a format that this version does not know.
-        ValueError: it is not what was written; says why.
+        ValueError: it is not what was written; the message says why.
     """
     content = parse_json(text)
     if isinstance(content, dict) and _Manifest.model_fields.keys() <= content.keys():
@@ -94,7 +79,7 @@ def read_manifest(text: bytes) -> tuple[dict[str, Any], bool]:
     if "cmdpax" not in content["versions"]:
         raise ValueError("its versions lack that of cmdpax")
     try:
-        # Types alone: no file is a reason to import the algorithms that it names.
+        # Only types are checked: no file is a reason to import the algorithms that it names.
         read_specification(content["specification"], importing=False)
     except CmdpaxError as error:
         raise ValueError(str(error).rstrip(".")) from None
@@ -105,7 +90,7 @@ def read_entry(text: bytes, batch: str) -> dict[str, Any]:
     """The entry of a batch without its seal.
 
     Raises:
-        ValueError: it is not what was written; says why.
+        ValueError: it is not what was written; the message says why.
     """
     content = _checked(parse_json(text), _Entry)
     if content.pop("seal", None) != seal(content):
@@ -116,7 +101,7 @@ def read_entry(text: bytes, batch: str) -> dict[str, Any]:
 
 
 def require_agreement(manifest: Mapping[str, Any], entries: Iterable[Mapping[str, Any]]) -> None:
-    """Refuse a manifest that says something else than the batches, with a `ValueError`."""
+    """Refuse a manifest that contradicts the batches, with a `ValueError`."""
     described: dict[str, list[Any]] = {}
     settings = all_settings(manifest["specification"])
     for entry in entries:
@@ -131,13 +116,14 @@ def require_agreement(manifest: Mapping[str, Any], entries: Iterable[Mapping[str
 
 
 def all_settings(said: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings in a specification or in an entry, with those that came later."""
+    """The settings in a specification or an entry; those that came later have their defaults."""
     return {"stationary": False} | dict(said)
 
 
-def _checked(content: Any, kind: type[_Kind]) -> dict[str, Any]:
+def _checked(content: Any, kind: type[BaseModel]) -> dict[str, Any]:
+    """Refuse content that lacks something, or has it with another type; it may hold more."""
     try:
-        kind.model_validate(content)
+        kind.model_validate(content, strict=True)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in first["loc"])
@@ -160,7 +146,7 @@ def checksum(content: bytes) -> str:
 
 
 def file_checksum(path: Path) -> str:
-    """The same for a file of any size."""
+    """The checksum of a file of any size."""
     require_file(path)
     try:
         with path.open("rb") as file:

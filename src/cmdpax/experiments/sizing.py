@@ -19,7 +19,6 @@ from cmdpax.experiments.runs import (
     make_runs,
 )
 from cmdpax.experiments.specification import Specification, read_specification
-from cmdpax.experiments.sweeping import known_of
 
 _COMPRESSED = 0.65  # Parquet's share of the plain bytes, measured
 
@@ -106,8 +105,8 @@ def estimate(
 
 def _done(folder: Folder, wanted: Specification) -> set[str]:
     """The runs that a folder has; one that `sweep` would refuse is refused here."""
-    folder.claim.require()
-    known_of(folder, wanted)
+    folder.require_ours()
+    folder.known(wanted.shared)
     return {run for part in folder.parts().values() for run in part}
 
 

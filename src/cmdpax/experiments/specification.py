@@ -50,12 +50,12 @@ _IMPORTING = {"importing": True}
 
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:
-    """One value is a list of one."""
+    """Read one value as a list of one."""
     return tuple(value) if isinstance(value, list | tuple) else (value,)
 
 
 def _plain(value: Any, place: str = "", depth: int = 0) -> Any:
-    """As a file could say it: a `Schedule` or `Optimism` is a table, an array or range a list."""
+    """Make a value one that a file could hold: a schedule becomes a table, an array a list."""
     if depth > _DEEPEST:
         raise ParameterError(f"{place[:40]}… is nested too deeply.")
     if isinstance(value, BaseModel):
@@ -105,19 +105,10 @@ Grid: TypeAlias = Annotated[tuple[Any, ...], BeforeValidator(_as_tuple), Field(m
 """One value or a list of them."""
 
 
-class _Table(BaseModel):
-    """A table of a specification: plain values, unknown keys refused."""
+class Models(BaseModel):
+    """CMDPs: an environment with a grid of parameters, or a file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _make_plain(cls, content: Any) -> Any:
-        return _plain(content)
-
-
-class Models(_Table):
-    """CMDPs: an environment with a grid of parameters, or a file."""
 
     environment: str | None = None
     parameters: dict[str, Any] = Field(default_factory=dict)
@@ -143,8 +134,8 @@ class Models(_Table):
         return self
 
 
-class Grids(_Table):
-    """An algorithm and its parameters, each one value or a list: all combinations are run."""
+class Grids(BaseModel):
+    """An algorithm and its parameters, each one value or a list; all combinations are run."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
     __pydantic_extra__: dict[str, Grid]  # the algorithm's parameters
@@ -155,7 +146,7 @@ class Grids(_Table):
     @model_validator(mode="before")
     @classmethod
     def _address(cls, content: Any) -> Any:
-        """A factory is known by where it can be imported from; a null says nothing."""
+        """Replace a factory by its address, and leave out nulls."""
         if not isinstance(content, dict):
             return content
         given = {key: value for key, value in content.items() if value is not None}
@@ -192,18 +183,17 @@ class Grids(_Table):
         return {name: values for name, values in given.items() if values != (None,)}
 
 
-class Specification(_Table):
+class Specification(BaseModel):
     """All runs of a sweep: CMDPs × algorithms × parameters × seeds.
 
-    The keys besides these are settings of the runs (`RunSettings`): `num_episodes`,
-    `observations`, `precision`, `record` (1,000 episodes, evenly spaced, by default), `unsafe_at`
-    and `stationary`.
+    The other keys are settings of the runs (`RunSettings`): `num_episodes`, `observations`,
+    `precision`, `record` (by default 1,000 episodes, evenly spaced), `unsafe_at` and `stationary`.
 
     Attributes:
         cmdps: environments with parameters, or files.
         algorithms: names with grids of parameters.
-        seeds: how many runs (seeds 0, 1, …), or their seeds.
-        optimism: the profile, where an algorithm does not give its own.
+        seeds: the number of runs (with seeds 0, 1, …), or a list of seeds.
+        optimism: the profile of algorithms that do not give their own.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True)
@@ -216,16 +206,16 @@ class Specification(_Table):
     @model_validator(mode="before")
     @classmethod
     def _complete(cls, content: Any) -> Any:
-        """Settings that are not given have their defaults; unknown keys are refused."""
+        """Fill in defaults, refuse unknown keys, and make all values plain."""
         if not isinstance(content, dict):
-            return content
+            return _plain(content)
         known = (*cls.model_fields, *SHARED)
         for name in content:
             if name not in known:
                 raise ParameterError(f"unknown key {name}; {nearest_name(name, known)}.")
         if "num_episodes" not in content:
             raise ParameterError("num_episodes is missing.")
-        return DEFAULT_SETTINGS | content
+        return _plain(DEFAULT_SETTINGS | content)
 
     @model_validator(mode="after")
     def _check(self) -> "Specification":
@@ -243,6 +233,12 @@ class Specification(_Table):
         """K of every run."""
         return self.settings.num_episodes
 
+    @property
+    def shared(self) -> dict[str, Any]:
+        """The settings that all runs of a folder share, as JSON holds them."""
+        content = self.model_dump(mode="json")
+        return {name: content[name] for name in SHARED}
+
 
 _LEFT_TO_LEARN = ("potential", "log")
 SHARED = tuple(
@@ -257,7 +253,7 @@ DEFAULT_SETTINGS = {
 
 
 def to_optimism(value: Any, num_episodes: int) -> Optimism:
-    """A profile's name, or a table: a profile and what differs from it."""
+    """Read a profile's name, or a table of a profile and what differs from it."""
     if not isinstance(value, dict):
         return as_optimism(value, num_episodes)
     changes = dict(value)
@@ -276,7 +272,7 @@ def to_optimism(value: Any, num_episodes: int) -> Optimism:
 
 
 def _as_number(name: str, value: Any) -> float | None:
-    """A number, whole or not, is the same number; None stays, where it is the default."""
+    """Read a number, whole or not; None stays where it is the default."""
     if value is None and name.endswith("unvisited_rewards"):
         return None
     return require_number(name, value)
@@ -285,11 +281,11 @@ def _as_number(name: str, value: Any) -> float | None:
 def read_specification(
     given: "Specification | dict[str, Any] | str | os.PathLike[str]", *, importing: bool = True
 ) -> Specification:
-    """A specification as it is, from a dict, or from a TOML file (whose files are relative to it).
+    """Read a specification from a dict or a TOML file; one that is read already stays as it is.
 
     Args:
-        given: the specification.
-        importing: whether algorithms with an address, "module:factory", are imported to see that
+        given: the specification. The files that a TOML file names are relative to it.
+        importing: whether algorithms with an address, "module:factory", are imported, to see that
             they are there. What a user gives to `sweep` may be a reason to import; what a file of
             results says is not.
 
@@ -312,7 +308,7 @@ def read_specification(
 
 @contextmanager
 def _modules_beside(path: Path) -> Iterator[None]:
-    """Let algorithms of the user's own be found in the folder of a TOML file."""
+    """Let the user's own algorithms be found in the folder of a TOML file."""
     folder = str(path.parent.resolve())
     sys.path.insert(0, folder)
     try:
@@ -322,9 +318,9 @@ def _modules_beside(path: Path) -> Iterator[None]:
 
 
 def _require_beside(path: Path, name: str) -> None:
-    """Refuse a module of another folder in the place of the one beside the file.
+    """Refuse a module from another folder if there is one of its name beside the file.
 
-    Python imports a module once: of two with the same name, the first would silently be both.
+    Python imports a module once: the first of that name would silently stand for both.
     """
     module, _, factory = name.partition(":")
     beside = path.parent.resolve() / f"{module.split('.')[0]}.py"
@@ -339,7 +335,7 @@ def _require_beside(path: Path, name: str) -> None:
 
 
 def _beside(path: Path, entry: Models) -> Models:
-    """The files of a TOML file are relative to it."""
+    """Make the path of a CMDP's file relative to the TOML file that names it."""
     if entry.file is None:
         return entry
     file = str(path.parent / entry.file)
@@ -358,7 +354,7 @@ def _validated(source: str, content: dict[str, Any], importing: bool) -> Specifi
 
 
 def _sentence(error: ValidationError) -> str:
-    """The first problem: where, what, and the nearest name."""
+    """Say where the first problem is, what it is, and the nearest name."""
     first = error.errors()[0]
     location = first["loc"]
     place = _place(location)
@@ -377,6 +373,6 @@ def _sentence(error: ValidationError) -> str:
 
 
 def _place(location: tuple[int | str, ...]) -> str:
-    """algorithms[0].step_size, without pydantic's names of types and alternatives."""
+    """Write a location as algorithms[0].step_size, without pydantic's names of types."""
     parts = [part for part in location if isinstance(part, int) or part.isidentifier()]
     return "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in parts).lstrip(".")

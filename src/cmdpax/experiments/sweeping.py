@@ -2,14 +2,14 @@
 
 import os
 import warnings
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
 
-from cmdpax.errors import CmdpaxWarning, FileError, InfeasibleError, ParameterError, SweepError
+from cmdpax.errors import CmdpaxWarning, InfeasibleError, ParameterError, SweepError
 from cmdpax.experiments.cluster import prepare, require_answer, run_on_cluster
-from cmdpax.experiments.executing import Outcome, Work, run_here
-from cmdpax.experiments.folder import Folder, Known
+from cmdpax.experiments.executing import Outcome, Work, made_here, run_here
+from cmdpax.experiments.folder import Folder
 from cmdpax.experiments.progress import Reporter, SweepProgress, shown
 from cmdpax.experiments.reading import Results, results
 from cmdpax.experiments.records import FORMAT
@@ -21,10 +21,10 @@ from cmdpax.experiments.runs import (
     make_models,
     make_runs,
 )
-from cmdpax.experiments.specification import SHARED, Specification, read_specification
+from cmdpax.experiments.specification import Specification, read_specification
 from cmdpax.learning.learn import require_stationary
-from cmdpax.learning.manifest import device, versions
 from cmdpax.planning.solution import solve
+from cmdpax.storage.paths import exists
 
 _TOLD = 8
 
@@ -68,35 +68,24 @@ def sweep(
         prepare(cluster)
     wanted = read_specification(specification)
     folder = Folder(out)
-    folder.claim.require()
+    folder.require_ours()
     models = make_models(wanted)
     runs = make_runs(wanted, models)
     _require_stationary(wanted, models, runs)
-    known = known_of(folder, wanted)
-    if _is_finished(folder, runs, models, known):
-        return results(out)
-    solved = _described(models, known.cmdps)  # before anything is written: one may be infeasible
+    manifest, described, known = folder.known(wanted.shared)
+    is_complete = manifest is not None and models.keys() <= described.keys()
+    if is_complete and known.issuperset(run.identity for run in runs) and folder.is_whole(models):
+        return results(out)  # nothing is written, and nothing is locked
+    solved = _described(models, described)  # before anything is written: one may be infeasible
     with folder.locked(), _reporting(progress) as report:
         missing = _missing(folder, runs)
         if cluster is not None and missing:
             require_answer(cluster)  # before anything is written
         described = _update(folder, wanted, models, solved, bool(missing))
-        models = {
-            fingerprint: model._replace(optimum=described[fingerprint]["optimum"])
-            for fingerprint, model in models.items()
-        }
-        capped, failures = 0, []
+        work = Work(wanted, _with_optima(models, described))
         tell = _Telling(report, len(runs) - len(missing), runs, wanted)
-        with closing(_outcomes(missing, Work(wanted, models), cluster, tell)) as outcomes:
-            for outcome in outcomes:
-                if outcome.error is not None:
-                    failures.append(outcome)
-                    warnings.warn(_given_up(outcome), CmdpaxWarning, stacklevel=2)
-                    continue
-                context = outcome.made | _context(wanted, described, outcome.batch)
-                folder.write_part(outcome.batch.name, outcome.tables, context)
-                capped += int((outcome.tables["final"]["capped"] > 0.5).sum())
-                tell.done(outcome.batch)
+        with closing(_outcomes(missing, work, cluster, tell)) as outcomes:
+            failures, capped = _commit(outcomes, folder, wanted, described, tell)
     if failures:
         raise SweepError(_failed(failures, folder))
     if capped:
@@ -118,6 +107,29 @@ def _outcomes(
         yield from run_here(work, batches, tell.running)
     elif missing:
         yield from run_on_cluster(cluster, missing, work, tell.status)
+
+
+def _commit(
+    outcomes: Iterable[Outcome],
+    folder: Folder,
+    wanted: Specification,
+    described: dict[str, Any],
+    tell: "_Telling",
+) -> tuple[list[Outcome], int]:
+    """Write what is done; returns the failures, and the number of runs at their cap."""
+    failures, capped = [], 0
+    for outcome in outcomes:
+        if outcome.error is not None:
+            failures.append(outcome)
+            warnings.warn(_given_up(outcome), CmdpaxWarning, stacklevel=3)
+            continue
+        used = dict.fromkeys(run.fingerprint for run in outcome.batch.runs)
+        cmdps = {fingerprint: described[fingerprint] for fingerprint in used}
+        context = outcome.made | {"shared": wanted.shared, "cmdps": cmdps}
+        folder.write_part(outcome.batch.name, outcome.tables, context)
+        capped += int((outcome.tables["final"]["capped"] > 0.5).sum())
+        tell.done(outcome.batch)
+    return failures, capped
 
 
 def _failed(failures: Sequence[Outcome], folder: Folder) -> str:
@@ -162,45 +174,6 @@ def _require_stationary(
             raise ParameterError(f"{model.name}: {error}") from None
 
 
-def known_of(folder: Folder, wanted: Specification) -> Known:
-    """What the folder says already; what all runs share must be as it says."""
-    known = folder.known()
-    for name, new in _shared(wanted).items():
-        old = known.settings.get(name) if known.settings is not None else new
-        if old != new:
-            raise ParameterError(
-                f"{folder.path} holds runs with {name} = {old}, the specification has {new}; "
-                "use another folder."
-            )
-    return known
-
-
-def _is_finished(
-    folder: Folder, runs: Sequence[Run], models: dict[str, Model], known: Known
-) -> bool:
-    """Whether everything is there and whole: then nothing is written, and nothing is locked."""
-    if known.manifest is None or not models.keys() <= known.cmdps.keys():
-        return False
-    if any(run.identity not in known.runs for run in runs):
-        return False
-    try:
-        folder.parts()
-    except FileError:
-        return False
-    return all(folder.has_cmdp(fingerprint) for fingerprint in models)
-
-
-def _shared(wanted: Specification) -> dict[str, Any]:
-    content = wanted.model_dump(mode="json")
-    return {name: content[name] for name in SHARED}
-
-
-def _context(wanted: Specification, described: dict[str, Any], batch: Batch) -> dict[str, Any]:
-    """What a batch's entry says besides its runs."""
-    fingerprints = dict.fromkeys(run.fingerprint for run in batch.runs)
-    return {"shared": _shared(wanted), "cmdps": {fp: described[fp] for fp in fingerprints}}
-
-
 def _update(
     folder: Folder,
     wanted: Specification,
@@ -208,36 +181,28 @@ def _update(
     solved: dict[str, Any],
     adds: bool,
 ) -> dict[str, Any]:
-    """Bring the CMDPs and the manifest up to date, as the only writer; all CMDPs described."""
-    known = known_of(folder, wanted)
-    # What is there stays: every batch repeats it.
-    described = known.cmdps | {fp: solved[fp] for fp in solved if fp not in known.cmdps}
-    _write_models(folder, models, known)
-    manifest = _manifest(wanted, described)
-    if known.is_damaged:
-        path = folder.manifest_path
+    """Bring the CMDPs and the manifest up to date, as the only writer; returns all CMDPs."""
+    written, known, _ = folder.known(wanted.shared)
+    damaged = [
+        folder.cmdp_path(fingerprint)
+        for fingerprint, model in models.items()
+        if folder.write_cmdp(model.cmdp) and fingerprint in known
+    ]
+    if written is None and exists(folder.manifest_path):
+        damaged.append(folder.manifest_path)
+    for path in damaged:
         warnings.warn(f"{path} is damaged; it is written anew.", CmdpaxWarning, stacklevel=3)
-    written = known.manifest
-    if written is None or written["cmdps"] != described or (adds and written != manifest):
-        folder.write_manifest(manifest)
-    return described
-
-
-def _manifest(wanted: Specification, described: dict[str, Any]) -> dict[str, Any]:
-    return {
+    # What is there stays: every batch repeats it.
+    described = known | {fp: solved[fp] for fp in solved if fp not in known}
+    manifest = {
         "format": FORMAT,
         "specification": wanted.model_dump(mode="json"),
         "cmdps": described,
-        "versions": versions(),
-        "device": device(),
+        **made_here(),
     }
-
-
-def _write_models(folder: Folder, models: dict[str, Model], known: Known) -> None:
-    for fingerprint, model in models.items():
-        if folder.write_cmdp(model.cmdp) and fingerprint in known.cmdps:
-            path = folder.cmdp_path(fingerprint)
-            warnings.warn(f"{path} is damaged; it is written anew.", CmdpaxWarning, stacklevel=4)
+    if written is None or written["cmdps"] != described or (adds and written != manifest):
+        folder.write_manifest(manifest)
+    return described
 
 
 def _described(models: dict[str, Model], known: dict[str, Any]) -> dict[str, Any]:
@@ -260,6 +225,10 @@ def _described(models: dict[str, Model], known: dict[str, Any]) -> dict[str, Any
             "slater_gap": None if gap is None else float(gap),
         }
     return described
+
+
+def _with_optima(models: dict[str, Model], described: dict[str, Any]) -> dict[str, Model]:
+    return {fp: model._replace(optimum=described[fp]["optimum"]) for fp, model in models.items()}
 
 
 def _missing(folder: Folder, runs: Sequence[Run]) -> list[Run]:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cmdpax.experiments.folder import Folder
-from cmdpax.experiments.ownership import LOCK, Claim, listed, require_no_links
+from cmdpax.experiments.ownership import LOCK, OwnedFolder, listed, require_no_links
 from cmdpax.paper.reproduction.experiment import cmdp_seeds, specifications
 
 FIGURES = "figures"
@@ -26,13 +26,18 @@ _THEORY = re.compile(r"theory-\d+")
 def held(path: Path) -> Iterator[None]:
     """Be the only process that writes a reproduction; a folder with other files is refused."""
     require_no_links(path / FIGURES / name for name in listed(path / FIGURES))
-    with Claim(path, "reproduction", (FIGURES,), FILES, lambda: _is_earlier(path)).held():
+    with _Reproduction(path).locked():
         yield
 
 
-def _is_earlier(path: Path) -> bool:
-    """Recognise earlier versions, which did not sign and began with the paper's sweep."""
-    known = {*specifications(cmdp_seeds(1)), *FILES, FIGURES, LOCK}
-    if not all(name in known or _THEORY.fullmatch(name) for name in listed(path)):
-        return False
-    return Folder(path / _PAPER).claim.is_ours()
+class _Reproduction(OwnedFolder):
+    content = "reproduction"
+    folders = (FIGURES,)
+    files = FILES
+
+    def is_earlier(self) -> bool:
+        """Whether it has what earlier versions wrote, beginning with the paper's sweep."""
+        known = {*specifications(cmdp_seeds(1)), *FILES, FIGURES, LOCK}
+        if not all(name in known or _THEORY.fullmatch(name) for name in listed(self.path)):
+            return False
+        return Folder(self.path / _PAPER).is_ours()

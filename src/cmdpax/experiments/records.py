@@ -10,7 +10,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, FiniteFloat, StringConstraints, ValidationError
+from pydantic import (
+    AliasPath,
+    BaseModel,
+    Field,
+    FiniteFloat,
+    StringConstraints,
+    ValidationError,
+)
 
 from cmdpax.errors import CmdpaxError, FileError
 from cmdpax.experiments.runs import batch_name
@@ -28,10 +35,15 @@ class NewerFormatError(ValueError):
 
 
 class _Described(BaseModel):
-    """A CMDP. Its source is a file, or an environment and a table of parameters."""
+    """A CMDP; its source has a file, or an environment and parameters."""
 
     name: str
-    source: dict[str, str | dict[str, Any] | None]
+    source: dict[str, Any]
+    file: str | None = Field(None, validation_alias=AliasPath("source", "file"))
+    environment: str | None = Field(None, validation_alias=AliasPath("source", "environment"))
+    parameters: dict[str, Any] | None = Field(
+        None, validation_alias=AliasPath("source", "parameters")
+    )
     sizes: dict[str, int]
     optimum: FiniteFloat
     multipliers: list[FiniteFloat]

@@ -372,7 +372,7 @@ def test_nobody_waits_for_the_last_accelerator_when_it_is_gone(
 def test_what_is_said(make_case: Callable[..., Case], workers: int, kind: str, text: str) -> None:
     case = make_case(ray=FakeRay([str(one) for one in range(workers)], kind))
     batches = [Batch(case.runs[first : first + 2]) for first in range(0, 8, 2)]
-    dispatcher = Dispatcher(case.driver._cluster, {}, case.work, batches, "batches")
+    dispatcher = Dispatcher(case.driver._cluster, {}, case.work, batches)
     while dispatcher._queue.start(workers) is not None:
         pass
     dispatcher._tell(case.say)

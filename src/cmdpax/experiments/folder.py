@@ -119,12 +119,21 @@ class Folder(OwnedFolder):
         """Replace the manifest."""
         write_text(self.manifest_path, sealed_text(content, indent=1), follow_links=False)
 
+    def read_cmdp(self, fingerprint: str) -> CMDP:
+        """Read a CMDP; its fingerprint is checked."""
+        path = self.cmdp_path(fingerprint)
+        cmdp = load(path)
+        if cmdp.fingerprint != fingerprint:
+            raise FileError(f"{path} is damaged; run the sweep again to write it anew.")
+        return cmdp
+
     def has_cmdp(self, fingerprint: str) -> bool:
         """Whether a CMDP's arrays are there whole."""
         try:
-            return load(self.cmdp_path(fingerprint)).fingerprint == fingerprint
+            self.read_cmdp(fingerprint)
         except (FileError, ModelError):
             return False
+        return True
 
     def write_cmdp(self, cmdp: CMDP) -> bool:
         """Write a CMDP's arrays, unless they are there whole; returns whether it did."""
@@ -224,8 +233,7 @@ class Folder(OwnedFolder):
     def parts(self) -> dict[str, list[str]]:
         """The runs of every batch; raises a `FileError` at the first damaged file."""
         found = {}
-        for batch in self._batches():
-            runs, damaged = self._check_part(batch)
+        for batch, runs, damaged in self._checked_parts():
             if damaged is not None:
                 raise FileError(f"{damaged} is damaged; run the sweep again to recompute it.")
             found[batch] = runs
@@ -242,8 +250,7 @@ class Folder(OwnedFolder):
     def drop_damaged(self) -> tuple[list[Path], set[str]]:
         """Remove damaged batches; returns the files that were wrong, and the runs that stay."""
         dropped, whole = [], set()
-        for batch in self._batches():
-            runs, damaged = self._check_part(batch)
+        for batch, runs, damaged in self._checked_parts():
             if damaged is None:
                 whole.update(runs)
                 continue
@@ -258,18 +265,24 @@ class Folder(OwnedFolder):
         matches = (_ENTRY.fullmatch(name) for name in listed(self.path / "parts"))
         return [match[1] for match in matches if match]
 
-    def _check_part(self, batch: str) -> tuple[list[str], Path | None]:
-        """The runs of a batch, and the first of its files that is not what was written."""
-        path = self.entry_path(batch)
-        try:
-            entry = read_entry(read_bytes(path), batch)
-        except ValueError:
-            return [], path
-        for name in TABLES:
-            file = self.table_path(name, batch)
-            if not exists(file) or file_checksum(file) != entry["checksums"].get(name):
-                return entry["runs"], file
-        return entry["runs"], None
+    def _checked_parts(self) -> Iterator[tuple[str, list[str], Path | None]]:
+        """Every batch, its runs, and the first of its files that is not what was written."""
+        for batch in self._batches():
+            path = self.entry_path(batch)
+            try:
+                entry = read_entry(read_bytes(path), batch)
+            except ValueError:
+                yield batch, [], path
+                continue
+            checksums = {
+                self.table_path(name, batch): entry["checksums"].get(name) for name in TABLES
+            }
+            wrong = (
+                file
+                for file, expected in checksums.items()
+                if not exists(file) or file_checksum(file) != expected
+            )
+            yield batch, entry["runs"], next(wrong, None)
 
 
 def as_parquet(frame: "polars.DataFrame") -> bytes:

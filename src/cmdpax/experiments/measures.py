@@ -19,7 +19,7 @@ MAY_BE_NAN = (
     "suboptimality_std",
     "sign_changes",
 )
-"""Measures in `final` that a sound run may lack; every other number in it is finite."""
+"""The measures in `final` that a sound run may lack; every other number in it is finite."""
 
 
 def final_rows(
@@ -36,11 +36,7 @@ def final_rows(
 
     num_episodes = int(accounts.episodes[-1])
     columns: dict[str, Any] = {
-        "run": [run.identity for run in runs],
-        "cmdp": [run.fingerprint for run in runs],
-        "cmdp_name": list(names),
-        "algorithm": [run.algorithm for run in runs],
-        "configuration": [run.configuration_name for run in runs],
+        **identity_columns(runs, names),
         **chosen_columns(runs),
         "num_episodes": np.full(len(runs), num_episodes),
         "strong_objective": accounts.strong_regret.objective[:, -1],
@@ -59,10 +55,22 @@ def final_rows(
     return polars.DataFrame(columns)
 
 
+def identity_columns(runs: Sequence[Run], names: Sequence[str]) -> dict[str, Any]:
+    """The columns that tell one run from another; `names` are those of the CMDPs."""
+    return {
+        "run": [run.identity for run in runs],
+        "cmdp": [run.fingerprint for run in runs],
+        "cmdp_name": list(names),
+        "algorithm": [run.algorithm for run in runs],
+        "configuration": [run.configuration_name for run in runs],
+        "seed": [run.configuration.seed for run in runs],
+    }
+
+
 def chosen_columns(runs: Sequence[Run]) -> dict[str, Any]:
-    """The parameters; a schedule initial·(k + offset)^-exponent has three columns."""
+    """The parameters and the optimism; a schedule has three columns, one for each of its parts."""
     chosen = [run.configuration for run in runs]
-    columns: dict[str, Any] = {"seed": [one.seed for one in chosen]}
+    columns: dict[str, Any] = {}
     for parameter in chosen[0].algorithm.parameters:
         cells = (parameter.cells(getattr(one.parameters, parameter.name)) for one in chosen)
         columns |= dict(zip(parameter.columns, map(list, zip(*cells, strict=True)), strict=True))
@@ -73,7 +81,7 @@ def chosen_columns(runs: Sequence[Run]) -> dict[str, Any]:
 
 
 def _nullable(name: str, values: list[Any]) -> Any:
-    """Columns that may be all null need their type."""
+    """A column with its type, if all of it may be null."""
     import polars
 
     kinds = {"unvisited_rewards": polars.Float64, "num_episodes": polars.Int64}
@@ -81,9 +89,9 @@ def _nullable(name: str, values: list[Any]) -> Any:
 
 
 def oscillation(accounts: Account) -> dict[str, np.ndarray]:
-    """Of the second half of a run: standard deviations, and sign changes per 1,000 episodes.
+    """Standard deviations, and sign changes per 1,000 episodes, in the second half of a run.
 
-    NaN where not every episode of that half was kept.
+    They are NaN unless every episode of that half was kept.
     """
     last = int(accounts.episodes[-1])
     half = accounts.episodes > last // 2

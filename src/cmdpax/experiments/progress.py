@@ -1,4 +1,4 @@
-"""One progress display over a whole sweep: a bar on a terminal, lines elsewhere."""
+"""The progress of a whole sweep: a bar on a terminal, lines elsewhere."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -10,19 +10,19 @@ from rich.progress import BarColumn, Progress, TextColumn
 
 _LINES = 100
 _SECONDS = 60.0
-_WIDE = 130  # columns, from which on there is room for a bar
+_WIDE = 130  # columns; fewer have no room for a bar
 
 
 class SweepProgress(NamedTuple):
-    """Where a sweep stands."""
+    """How far a sweep has come."""
 
-    runs: int  # done, and on disk
+    runs: int  # those that are on disk
     total_runs: int
-    episodes: int  # of all runs together
+    episodes: int  # those of all runs together
     total_episodes: int
-    batch: str  # what is running, for people; "done" when one is on disk
+    batch: str  # what is running, for people; "done" when a batch is on disk
     cluster: str = ""  # workers and batches, for people
-    seconds_left: float | None = None  # about, where a cluster runs it
+    seconds_left: float | None = None  # roughly, if a cluster runs it
 
 
 Reporter = Callable[[SweepProgress], None]
@@ -30,7 +30,7 @@ Reporter = Callable[[SweepProgress], None]
 
 @contextmanager
 def shown(console: Console | None = None) -> Iterator[Callable[[str], Reporter]]:
-    """For every sweep by its name the function that it reports to."""
+    """A function that makes, for the name of a sweep, the function that it reports to."""
     console = console or Console(stderr=True, highlight=False, soft_wrap=True)
     if not console.is_terminal:
         yield lambda name: _lines(console, name)
@@ -67,7 +67,7 @@ def _bar(display: Progress, name: str, wide: bool) -> Reporter:
 
 
 def _lines(console: Console, name: str) -> Reporter:
-    """A line when runs are done, and on disk: a hundred or so, or one a minute if any are."""
+    """Print about a hundred lines as runs are done, or one per minute if that is more."""
     pace, told, when = _Pace(), -1, 0.0
 
     def report(stand: SweepProgress) -> None:
@@ -89,13 +89,13 @@ def _lines(console: Console, name: str) -> Reporter:
 
 
 def _short(cluster: str) -> str:
-    """2 CPU workers, 4/20 batches, 1 failed."""
+    """Shorten to, for example: 2 CPU workers, 4/20 batches, 1 failed."""
     parts = [part for part in cluster.split(", ") if not part.endswith(" running")]
     return ", ".join(part.replace(" of ", "/").removesuffix(" done") for part in parts)
 
 
 class _Pace:
-    """How fast it goes, from the start."""
+    """The speed of a sweep since its start."""
 
     def __init__(self) -> None:
         self._start, self._first = time.perf_counter(), -1
@@ -105,13 +105,13 @@ class _Pace:
         return time.perf_counter() - self._start
 
     def rate(self, stand: SweepProgress) -> str:
-        """Over all workers together."""
+        """The speed of all workers together."""
         self._first = stand.episodes if self._first < 0 else self._first
         each = (stand.episodes - self._first) / max(self.seconds, 1e-9)
         return f"{each:,.0f} episodes/s"
 
     def left(self, stand: SweepProgress) -> str:
-        """As the cluster says, or as it went so far."""
+        """The time left, as the cluster says or at the speed so far."""
         seconds = stand.seconds_left
         if seconds is None:
             done = stand.episodes - self._first

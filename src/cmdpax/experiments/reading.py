@@ -1,4 +1,4 @@
-"""`results`: a folder of a sweep, opened again."""
+"""`results` opens the folder of a sweep."""
 
 import dataclasses
 import math
@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cmdpax.errors import FileError, ParameterError, nearest_name
+from cmdpax.errors import ParameterError, nearest_name
 from cmdpax.experiments.folder import Folder
 from cmdpax.experiments.tables import SUMS, parameter_columns, read_final, scan_curves
 from cmdpax.learners import Hyperparameters, Named
@@ -17,7 +17,6 @@ from cmdpax.learning.learn import repeat
 from cmdpax.learning.manifest import algorithm_of_runs
 from cmdpax.learning.settings import RunSettings
 from cmdpax.model.cmdp import CMDP
-from cmdpax.model.files import load
 
 if TYPE_CHECKING:
     import polars
@@ -27,7 +26,7 @@ class StoredModels(Mapping[str, CMDP]):
     """The CMDPs of a sweep by fingerprint, read when they are asked for."""
 
     def __init__(self, folder: Folder, fingerprints: list[str]) -> None:
-        """Of a folder's manifest."""
+        """Take the fingerprints of a folder's manifest."""
         self._folder, self._fingerprints = folder, fingerprints
 
     def __len__(self) -> int:
@@ -42,11 +41,7 @@ class StoredModels(Mapping[str, CMDP]):
         """Read one; its fingerprint is checked."""
         if fingerprint not in self._fingerprints:
             raise KeyError(fingerprint)
-        path = self._folder.cmdp_path(fingerprint)
-        cmdp = load(path)
-        if cmdp.fingerprint != fingerprint:
-            raise FileError(f"{path} is damaged; run the sweep again to write it anew.")
-        return cmdp
+        return self._folder.read_cmdp(fingerprint)
 
 
 class Results:
@@ -83,7 +78,7 @@ class Results:
     def curves(self) -> "polars.LazyFrame":
         """A row per run and recorded episode, with the run's CMDP, algorithm and seed.
 
-        A folder may hold batches of an earlier version: what they do not say is null.
+        In batches of an earlier version, columns that it did not write are null.
         """
         import polars
 
@@ -99,7 +94,7 @@ class Results:
         return StoredModels(self._folder, list(self.manifest["cmdps"]))
 
     def best(self, by: str = "strong", cmdps: Sequence[str] | None = None) -> "polars.DataFrame":
-        """Per algorithm, in hindsight, the configuration with the smallest mean of a measure.
+        """The configuration of each algorithm with the smallest mean of a measure, in hindsight.
 
         Args:
             by: "strong" or "weak" (the sum of the two regrets), or a measure in `final`.
@@ -108,7 +103,7 @@ class Results:
         Returns:
             A row per algorithm: its configuration and parameters, and `score`, the mean over
             runs and CMDPs. A configuration with a run whose accounts are not numbers scores
-            infinity: it is only chosen where every other one does too.
+            infinity: it is chosen only if all others do so too.
         """
         import polars
 
@@ -127,8 +122,8 @@ class Results:
     def scored(self, by: str = "strong") -> "polars.DataFrame":
         """`final` with a measure, or the sum of two regrets, as the column `score`.
 
-        Folders may hold runs whose accounts are not numbers, of versions that let them pass: these
-        score infinity in every measure.
+        Earlier versions kept runs whose accounts are not numbers: these score infinity in every
+        measure.
         """
         import polars
 
@@ -145,11 +140,11 @@ class Results:
         return self.final.with_columns(score=polars.when(sound).then(score).otherwise(math.inf))
 
     def repeat(self, run: str, algorithm: Named | None = None) -> History:
-        """Make one run again, with the accounts of every recorded episode, its policy and all.
+        """Make one run again, with its policy and the accounts of every recorded episode.
 
         Args:
             run: its identity, from the column `run`.
-            algorithm: the factory or its address, where it is your own: a folder is never a reason
+            algorithm: the factory or its address, if it is your own: a folder is never a reason
                 to import anything.
         """
         import polars
@@ -161,7 +156,7 @@ class Results:
         return repeat(self.cmdps[manifest["cmdp"]], manifest, algorithm=algorithm)
 
     def _manifest_of(self, row: dict[str, Any], given: Named | None) -> dict[str, Any]:
-        """A run's row as a manifest of `learn`, which keeps other episodes than the sweep."""
+        """A run's row as a manifest of `learn`, with the default episodes recorded."""
         parameters = algorithm_of_runs(row["algorithm"], given).parameters
         settings = RunSettings.from_dict(self.manifest["specification"])
         optimism = {
@@ -169,26 +164,17 @@ class Results:
             for name, value in row.items()
             if name.startswith("optimism_")
         }
+        chosen = {p.name: p.from_row(row) for p in parameters if row.get(p.name) is not None}
         return {
             "cmdp": row["cmdp"],
             "algorithm": row["algorithm"],
             **dataclasses.replace(settings, record=None).to_dict(),
-            "runs": [
-                {
-                    "seed": row["seed"],
-                    "optimism": optimism,
-                    **{
-                        one.name: one.from_row(row)
-                        for one in parameters
-                        if row.get(one.name) is not None
-                    },
-                }
-            ],
+            "runs": [{"seed": row["seed"], "optimism": optimism, **chosen}],
         }
 
 
 def _sorted(final: "polars.DataFrame") -> "polars.DataFrame":
-    """By algorithm, parameters, CMDP and seed."""
+    """Sort by algorithm, parameters, CMDP and seed."""
     columns = parameter_columns(final.columns)
     first = [name for name in Hyperparameters._fields if name in columns]
     own = [name for name in columns if not name.startswith(tuple(Hyperparameters._fields))]

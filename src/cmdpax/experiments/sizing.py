@@ -1,23 +1,14 @@
-"""How large a sweep is, before it is run: runs, episodes, bytes, and about how long."""
+"""How large a sweep is, before it is run: runs, episodes, bytes and about how long it takes."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from cmdpax.experiments.cluster import plan_on_cluster, prepare
 from cmdpax.experiments.cluster.cutting import measure, run_bytes, trial_of
 from cmdpax.experiments.executing import Work
 from cmdpax.experiments.folder import Folder
-from cmdpax.experiments.runs import (
-    Batch,
-    Kind,
-    Model,
-    Run,
-    kind_of,
-    make_batches,
-    make_models,
-    make_runs,
-)
+from cmdpax.experiments.runs import Batch, Kind, Run, kind_of, make_batches, make_models, make_runs
 from cmdpax.experiments.specification import Specification, read_specification
 
 _COMPRESSED = 0.65  # Parquet's share of the plain bytes, measured
@@ -27,12 +18,12 @@ class Share(NamedTuple):
     """How the runs of one kind are cut for a cluster.
 
     Attributes:
-        algorithm: of all of them.
-        sizes: of their CMDPs: S, A, H and I.
-        runs: altogether.
-        batches: of them.
-        batch_runs: in the largest batch.
-        batch_seconds: that it takes on a worker, about.
+        algorithm: that of all of them.
+        sizes: S, A, H and I of their CMDPs.
+        runs: how many there are.
+        batches: into how many batches they are cut.
+        batch_runs: the runs of the largest batch.
+        batch_seconds: about how long the longest batch takes a worker.
     """
 
     algorithm: str
@@ -44,18 +35,18 @@ class Share(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """What a sweep would take; what the folder has already is left out.
+    """What a sweep would take, without what the folder has already.
 
     Attributes:
-        runs: still to do.
-        runs_done: in the folder.
-        batches: compiled batches.
-        episodes: of all runs together.
-        num_bytes: on disk, about.
-        seconds: about, on this machine or cluster; here with compilation.
-        compile_seconds: of them, compilation; of a cluster it is not known.
-        workers: of a cluster, else None.
-        cut: how a cluster's batches are cut.
+        runs: those to do.
+        runs_done: those in the folder.
+        batches: how many batches there are; each is compiled.
+        episodes: those of all runs together.
+        num_bytes: about how much is written.
+        seconds: about how long it takes on this machine, with compilation, or on the cluster.
+        compile_seconds: the part of it that is compilation; not known for a cluster.
+        workers: those of the cluster; None without one.
+        cut: how the runs are cut for the cluster.
     """
 
     runs: int
@@ -76,29 +67,32 @@ def estimate(
 ) -> Estimate:
     """Measure a few episodes of every kind of batch, and scale them up; nothing is written.
 
-    On a cluster its workers measure, and it is cut as it would be.
+    A cluster is measured by its workers, and the runs are cut as a sweep would cut them.
     """
     if cluster is not None:
         prepare(cluster)
     wanted = read_specification(specification)
     done = set() if out is None else _done(Folder(out), wanted)
-    models = make_models(wanted)
-    runs = make_runs(wanted, models)
+    work = Work(wanted, make_models(wanted))
+    runs = make_runs(wanted, work.models)
     missing = [run for run in runs if run.identity not in done]
-    here = Estimate(
+    counts = [work.models[run.fingerprint].cmdp.num_constraints for run in missing]
+    nothing = Estimate(
         runs=len(missing),
         runs_done=len(runs) - len(missing),
         batches=0,
         episodes=len(missing) * wanted.num_episodes,
-        num_bytes=sum(_run_bytes(models[run.fingerprint], wanted) for run in missing),
+        num_bytes=sum(int(run_bytes(count, wanted) * _COMPRESSED) for count in counts),
         seconds=0.0,
         compile_seconds=0.0,
     )
+    if not missing:
+        return nothing
     if cluster is not None:
-        return _on_cluster(here, cluster, missing, wanted, models)
-    batches = make_batches(missing, models, wanted)
-    seconds, compilation = _durations(batches, wanted, models)
-    return here._replace(
+        return _on_cluster(nothing, cluster, missing, work)
+    batches = make_batches(missing, work.models, wanted)
+    seconds, compilation = _durations(batches, work)
+    return nothing._replace(
         batches=len(batches), seconds=seconds + compilation, compile_seconds=compilation
     )
 
@@ -110,65 +104,44 @@ def _done(folder: Folder, wanted: Specification) -> set[str]:
     return {run for part in folder.parts().values() for run in part}
 
 
-def _on_cluster(
-    found: Estimate,
-    address: str,
-    missing: Sequence[Run],
-    wanted: Specification,
-    models: dict[str, Model],
-) -> Estimate:
-    """With all workers at work; compilation is not among it, since the trials did it."""
-    if not missing:
-        return found
-    batches, workers = plan_on_cluster(address, missing, Work(wanted, models))
+def _on_cluster(nothing: Estimate, address: str, missing: Sequence[Run], work: Work) -> Estimate:
+    """With all workers busy; without compilation, which the trials have done."""
+    batches, workers = plan_on_cluster(address, missing, work)
     longest = max(batch.seconds for batch in batches)
     shared = sum(batch.seconds for batch in batches) / max(workers, 1)
-    return found._replace(
+    grouped: dict[Kind, list[Batch]] = {}
+    for batch in batches:
+        grouped.setdefault(kind_of(batch.runs[0], work.models), []).append(batch)
+    return nothing._replace(
         batches=len(batches),
         seconds=max(longest, shared),
         workers=workers,
-        cut=_shares(batches, models),
+        cut=tuple(_share(members, work) for members in grouped.values()),
     )
 
 
-def _shares(batches: Iterable[Batch], models: dict[str, Model]) -> tuple[Share, ...]:
-    grouped: dict[Kind, list[Batch]] = {}
-    for batch in batches:
-        grouped.setdefault(kind_of(batch.runs[0], models), []).append(batch)
-    shares = []
-    for members in grouped.values():
-        counts = [len(batch.runs) for batch in members]
-        first = members[0].runs[0]
-        sizes = models[first.fingerprint].cmdp.sizes
-        steps = (sizes.num_states, sizes.num_actions, sizes.horizon, sizes.num_constraints)
-        shares.append(
-            Share(
-                first.algorithm,
-                ", ".join(str(size) for size in steps),
-                sum(counts),
-                len(members),
-                max(counts),
-                max(batch.seconds for batch in members),
-            )
-        )
-    return tuple(shares)
+def _share(batches: Sequence[Batch], work: Work) -> Share:
+    counts = [len(batch.runs) for batch in batches]
+    sizes = work.models[batches[0].runs[0].fingerprint].cmdp.sizes
+    return Share(
+        algorithm=batches[0].algorithm,
+        sizes=f"{sizes.num_states}, {sizes.num_actions}, {sizes.horizon}, {sizes.num_constraints}",
+        runs=sum(counts),
+        batches=len(batches),
+        batch_runs=max(counts),
+        batch_seconds=max(batch.seconds for batch in batches),
+    )
 
 
-def _run_bytes(model: Model, wanted: Specification) -> int:
-    return int(run_bytes(model.cmdp.num_constraints, wanted) * _COMPRESSED)
-
-
-def _durations(
-    batches: Iterable[Batch], wanted: Specification, models: dict[str, Model]
-) -> tuple[float, float]:
-    """Seconds of running, and of compiling, of all batches."""
-    trial = Work(trial_of(wanted), models)
+def _durations(batches: Sequence[Batch], work: Work) -> tuple[float, float]:
+    """The seconds that all batches take to run and to compile."""
+    trial = work._replace(wanted=trial_of(work.wanted))
     rates: dict[Any, float] = {}  # seconds per run and episode
     running = compiling = 0.0
     for batch in batches:
-        kind = (kind_of(batch.runs[0], models), len(batch.runs))
+        kind = (kind_of(batch.runs[0], work.models), len(batch.runs))
         if kind not in rates:
             rates[kind], compile_seconds = measure(trial, batch)
             compiling += compile_seconds
-        running += rates[kind] * len(batch.runs) * wanted.num_episodes
+        running += rates[kind] * len(batch.runs) * work.wanted.num_episodes
     return running, compiling

@@ -46,7 +46,6 @@ DEFAULT_RECORDED = 1000
 _DEEPEST = 20
 _LARGEST = 2**63
 _VALUE_BYTES = 64
-_IMPORTING = {"importing": True}
 
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:
@@ -159,7 +158,7 @@ class Grids(BaseModel):
     def _check(self, info: ValidationInfo) -> "Grids":
         require_name(self.name)
         # Without importing, nothing is known about the parameters of a user's own algorithm.
-        importing = (info.context or _IMPORTING)["importing"]
+        importing = (info.context or {"importing": True})["importing"]
         algorithm = as_algorithm(self.name) if importing else registered(self.name)
         if algorithm is not None:
             self._check_parameters(algorithm)
@@ -262,20 +261,14 @@ def to_optimism(value: Any, num_episodes: int) -> Optimism:
         if key not in (*known, "profile"):
             hint = nearest_name(key, (*known, "profile"))
             raise ParameterError(f"optimism has the unknown key {key!r}; {hint}.")
-        if key in ("scale", "unvisited_rewards", "failure_probability"):
-            changes[key] = _as_number(f"optimism's {key}", value[key])
+        is_default = key == "unvisited_rewards" and value[key] is None
+        if key in ("scale", "unvisited_rewards", "failure_probability") and not is_default:
+            changes[key] = require_number(f"optimism's {key}", value[key])
     if value.get("num_episodes") is not None:
         changes["num_episodes"] = require_count("optimism's num_episodes", value["num_episodes"])
     profile = changes.pop("profile", None)
     base = Optimism() if profile is None else as_optimism(profile, num_episodes)
     return base.replace(**changes)
-
-
-def _as_number(name: str, value: Any) -> float | None:
-    """Read a number, whole or not; None stays where it is the default."""
-    if value is None and name.endswith("unvisited_rewards"):
-        return None
-    return require_number(name, value)
 
 
 def read_specification(

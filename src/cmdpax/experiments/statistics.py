@@ -17,14 +17,14 @@ class Comparison(NamedTuple):
         first: one algorithm.
         second: the other.
         measure: what is compared; less is better for regrets.
-        first_mean: over the pairs, or over the CMDPs' means.
+        first_mean: its mean over the pairs, or over the CMDPs' means.
         second_mean: likewise.
         difference: first minus second, with its interval.
-        ratio: of the means.
-        pairs: how many.
-        cmdps: how many CMDPs.
-        first_smaller: on how many CMDPs the first has the smaller mean.
-        unit: what the interval is over, "CMDPs" or "seeds".
+        ratio: the first mean divided by the second.
+        pairs: the number of pairs.
+        cmdps: the number of CMDPs.
+        first_smaller: the number of CMDPs on which the first has the smaller mean.
+        unit: what the interval averages over, "CMDPs" or "seeds".
     """
 
     first: str
@@ -47,23 +47,21 @@ def compare(results: Results, first: str, second: str, by: str = "strong") -> Co
     say little about others: with several CMDPs the interval is that of the CMDPs' mean differences.
 
     Args:
-        results: of a sweep.
+        results: those of a sweep.
         first: an algorithm of the sweep, or one of its configurations.
         second: likewise.
         by: "strong" or "weak" (sums of the two regrets), or a column of `final`.
     """
     best = results.best(by)
-    sides = []
-    for name in (first, second):
-        rows = _rows(results, best, name, by)
-        sides.append(rows.select("cmdp", "seed", "score"))
-    pairs = sides[0].join(sides[1], on=["cmdp", "seed"], suffix="_second", how="inner")
+    one, other = (
+        _rows(results, best, name, by).select("cmdp", "seed", "score") for name in (first, second)
+    )
+    pairs = one.join(other, on=["cmdp", "seed"], suffix="_second", how="inner")
     if pairs.is_empty():
         raise ParameterError(f"{first} and {second} share no CMDP with the same seed.")
     pairs = pairs.with_columns(difference=pairs["score"] - pairs["score_second"])
     means = pairs.group_by("cmdp", maintain_order=True).mean()
     several = len(means) > 1
-    found = interval((means if several else pairs)["difference"].to_numpy())
     averaged = means if several else pairs
     first_mean, second_mean = (averaged[c].to_numpy().mean() for c in ("score", "score_second"))
     return Comparison(
@@ -72,7 +70,7 @@ def compare(results: Results, first: str, second: str, by: str = "strong") -> Co
         by,
         first_mean,
         second_mean,
-        found,
+        interval(averaged["difference"].to_numpy()),
         first_mean / second_mean if second_mean else float("nan"),
         len(pairs),
         len(means),

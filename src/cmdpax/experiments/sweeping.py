@@ -13,14 +13,7 @@ from cmdpax.experiments.folder import Folder
 from cmdpax.experiments.progress import Reporter, SweepProgress, shown
 from cmdpax.experiments.reading import Results, results
 from cmdpax.experiments.records import FORMAT
-from cmdpax.experiments.runs import (
-    Batch,
-    Model,
-    Run,
-    make_batches,
-    make_models,
-    make_runs,
-)
+from cmdpax.experiments.runs import Batch, Model, Run, make_batches, make_models, make_runs
 from cmdpax.experiments.specification import Specification, read_specification
 from cmdpax.learning.learn import require_stationary
 from cmdpax.planning.solution import solve
@@ -38,7 +31,7 @@ def sweep(
 ) -> Results:
     """Run everything that a specification asks for and the folder does not have yet.
 
-    Calling it again does nothing and writes nothing; with a larger specification it adds what is
+    Called again, it does nothing and writes nothing; with a larger specification it adds what is
     missing; after a crash it finishes the rest. One process writes a folder at a time.
 
     Args:
@@ -133,7 +126,7 @@ def _commit(
 
 
 def _failed(failures: Sequence[Outcome], folder: Folder) -> str:
-    """The sentence, and a line per failure."""
+    """The error at the end: a sentence, and a line per failure."""
     count = sum(len(failure.batch.runs) for failure in failures)
     first = (
         f"{_runs(count)} failed; everything else is in {folder.path}, and the same command tries "
@@ -206,7 +199,7 @@ def _update(
 
 
 def _described(models: dict[str, Model], known: dict[str, Any]) -> dict[str, Any]:
-    """The CMDPs by fingerprint: where they come from, and their optima."""
+    """Solve the CMDPs that are not known; returns all of them, with sources and optima."""
     described = dict(known)
     for fingerprint, model in models.items():
         if fingerprint in described:
@@ -248,47 +241,36 @@ def _missing(folder: Folder, runs: Sequence[Run]) -> list[Run]:
 
 
 class _Telling:
-    """Progress of batches as that of the whole sweep."""
+    """Turns the progress of batches into that of the whole sweep."""
 
     def __init__(
         self, report: Reporter, ready: int, runs: Sequence[Run], wanted: Specification
     ) -> None:
-        self._report, self._ready = report, ready
-        self._total, self._episodes = len(runs), wanted.num_episodes
-        self._told, self._cluster = ready, ""
-        self._seconds_left: float | None = None
+        self._report, self._told, self._each = report, ready, wanted.num_episodes
+        self._stand = SweepProgress(ready, len(runs), 0, len(runs) * self._each, "")
 
     def running(self, batch: Batch, episodes: int) -> None:
-        self._tell(episodes * len(batch.runs), batch.algorithm)
+        self._tell(batch.algorithm, episodes * len(batch.runs))
 
     def status(self, text: str, seconds_left: float | None) -> None:
         """Report what a cluster says, together with the batches that were finished since."""
-        self._cluster, self._seconds_left = text, seconds_left
-        told, self._told = self._told, self._ready
-        self._tell(0, "done" if self._ready > told else "running")
+        self._stand = self._stand._replace(cluster=text, seconds_left=seconds_left)
+        told, self._told = self._told, self._stand.runs
+        self._tell("done" if self._stand.runs > told else "running")
 
     def done(self, batch: Batch) -> None:
-        self._ready += len(batch.runs)
-        if not self._cluster:
-            self._tell(0, "done")
+        self._stand = self._stand._replace(runs=self._stand.runs + len(batch.runs))
+        if not self._stand.cluster:
+            self._tell("done")
 
-    def _tell(self, episodes: int, text: str) -> None:
-        self._report(
-            SweepProgress(
-                self._ready,
-                self._total,
-                self._ready * self._episodes + episodes,
-                self._total * self._episodes,
-                text,
-                self._cluster,
-                self._seconds_left,
-            )
-        )
+    def _tell(self, batch: str, episodes: int = 0) -> None:
+        episodes += self._stand.runs * self._each
+        self._report(self._stand._replace(episodes=episodes, batch=batch))
 
 
 @contextmanager
 def _reporting(progress: bool | Reporter) -> Iterator[Reporter]:
-    """The function to report to: the user's, a bar on standard error, or none."""
+    """The function that is reported to: the user's, a bar on standard error, or none."""
     if callable(progress):
         yield progress
     elif not progress:

@@ -1,7 +1,7 @@
-"""The tables of a sweep as they are read: with the columns and types that were written.
+"""Reading the tables of a sweep, with the columns and types that were written.
 
 Checksums protect them against accidents. Whoever changes a table and its checksum can write any
-numbers, but no table ends in a traceback.
+numbers, but no table leads to a traceback.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import polars
 
 LATER = ("strong_by_constraint", "weak_by_constraint")
-"""Columns of `curves` that folders of the first versions do not have."""
+"""The columns of `curves` that the first versions did not write."""
 SUMS = {
     "strong": ("strong_objective", "strong_constraints"),
     "weak": ("weak_objective", "weak_constraints"),
@@ -41,7 +41,7 @@ _CURVES = {
 
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
-    """What Polars says about the tables in a folder as an error of ours."""
+    """Turn what Polars raises about the tables in a folder into an error of ours."""
     import polars
 
     try:
@@ -63,7 +63,7 @@ def read_final(paths: Sequence[Path]) -> "polars.DataFrame":
             gaps = frame.select(required).null_count().sum_horizontal().item()
             if gaps or any(kind.is_nested() for kind in frame.schema.values()):
                 raise _damaged(path, "it has gaps or lists")
-        # What an algorithm has no parameter for is null in its rows.
+        # Parameters that an algorithm does not have are null in its rows.
         whole = polars.concat(frames, how="diagonal_relaxed")
         first = frames[0].columns
         chosen = dict.fromkeys(name for one in frames for name in parameter_columns(one.columns))
@@ -79,7 +79,7 @@ def parameter_columns(columns: Sequence[str]) -> list[str]:
 
 
 def parameters_of_row(row: Mapping[str, Any]) -> dict[str, str]:
-    """The parameters of a run in words, by name: of a schedule its formula."""
+    """The parameters of a run in words, by name; a schedule is a formula."""
     found = {}
     for name in parameter_columns(list(row)):
         of_schedule = name.removesuffix("_exponent").removesuffix("_offset")

@@ -1,8 +1,8 @@
-"""A Ray cluster: found or started, asked how large it is, noticed when it is gone.
+"""A Ray cluster: how to find or start one, ask how large it is, and notice when it is gone.
 
 Ray waits a minute for a head that is gone, inside whatever call it is in, and then ends the whole
-process without a word. So all calls are made in a thread of their own, while this one looks whether
-the head still answers; if not, that thread is left behind.
+process without a word. So each call has a thread of its own, while this one checks that the head
+still answers; if it does not, that thread is left behind.
 """
 
 import atexit
@@ -16,6 +16,7 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,21 +28,21 @@ _LOOPBACK = "127.0.0.1"
 _SECONDS_TO_CONNECT = 3.0
 _SECONDS_BETWEEN_LOOKS = 1.0
 _SECONDS_TO_LEAVE = 20.0
-_LOOKS = 2  # in vain, until it counts as gone
+_LOOKS = 2  # that fail before the head counts as gone
 _SETTINGS = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-    "RAY_gcs_rpc_server_reconnect_timeout_s": "86400",  # then it ends the process of the user
+    "RAY_gcs_rpc_server_reconnect_timeout_s": "86400",  # after which it ends the user's process
 }
 
-_SOON = {  # where somebody answers who is no head of ours, Ray would try for minutes
+_SOON = {  # if something else than a head answers, Ray would try for minutes
     "RAY_gcs_rpc_server_connect_timeout_s": "3",
     "RAY_py_gcs_connect_timeout_s": "5",
     "RAY_gcs_server_request_timeout_seconds": "20",
 }
 _FEW_TRIES = {"NUM_REDIS_GET_RETRIES": 2}
 _ON_LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-"""Ray replaces 127.0.0.1 by an address that other machines reach, unless it is told that there are
-none: by a name from other systems, but it is obeyed on all."""
+"""Ray replaces 127.0.0.1 by an address that other machines can reach, unless this says that there
+are none; in spite of its name it works on all systems."""
 
 _QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
 
@@ -74,27 +75,22 @@ class Cluster:
         return [node for node in self.call(self.ray.nodes) if node["Alive"]]
 
     def call(self, function: Callable[..., Value], *arguments: Any, **options: Any) -> Value:
-        """What a function of Ray returns or raises; ClusterError once the head is gone."""
-        found: list[Value] = []
-        raised: list[BaseException] = []
+        """Return or raise what a function of Ray does; ClusterError once the head is gone."""
+        future: Future[Value] = Future()
 
         def run() -> None:
             try:
-                found.append(function(*arguments, **options))
+                future.set_result(function(*arguments, **options))
             except BaseException as error:
-                raised.append(error)
+                future.set_exception(error)
 
-        thread = threading.Thread(target=run, daemon=True)
-        thread.start()
+        threading.Thread(target=run, daemon=True).start()
         in_vain = 0
-        while thread.is_alive():
-            thread.join(_SECONDS_BETWEEN_LOOKS)
-            in_vain = in_vain + 1 if thread.is_alive() and not answers(self.address) else 0
+        while not wait([future], _SECONDS_BETWEEN_LOOKS).done:
+            in_vain = 0 if answers(self.address) else in_vain + 1
             if in_vain == _LOOKS:
                 raise self._gone()
-        if raised:
-            raise raised[0]
-        return found[0]
+        return future.result()
 
     def require(self) -> None:
         """Raise if the head does not answer any more."""
@@ -122,15 +118,15 @@ def answers(address: str) -> bool:
     try:
         with socket.create_connection(_host_and_port(address), timeout=_SECONDS_TO_CONNECT):
             return True
-    except (OSError, UnicodeError):  # the latter of names that cannot be one
+    except (OSError, UnicodeError):  # the latter for names that no host can have
         return False
 
 
 def prepare(address: str) -> None:
     """Refuse what cannot be an address, and a machine without Ray, before anything is done.
 
-    A driver computes next to nothing: on a machine with a GPU it must not take its memory, which
-    JAX would at the first touch.
+    A driver computes next to nothing, so it must not take the memory of a GPU, as JAX does when it
+    first uses one.
     """
     if address != AUTO:
         _host_and_port(str(address))
@@ -155,7 +151,7 @@ def connected(address: str) -> Iterator[Cluster]:
             return
         handler = signal.getsignal(signal.SIGTERM)
         try:
-            with _constants(ray, _on_loopback(address)):
+            with _constants(ray, {"ENABLE_RAY_CLUSTER": False} if _is_local(address) else {}):
                 _connect(ray, address)
             _leave_when_told(handler)
             yield Cluster(ray, address if ":" in address else _head(ray))
@@ -165,7 +161,7 @@ def connected(address: str) -> Iterator[Cluster]:
 
 
 def _leave_when_told(before: Any) -> None:
-    """Ray would end the process at SIGTERM with a dump; now it ends as at any exit."""
+    """Let the process end at SIGTERM as at any exit; Ray would end it with a dump."""
 
     def leave(*_: Any) -> None:
         raise SystemExit(128 + signal.SIGTERM)
@@ -180,7 +176,7 @@ def _handle(handler: Any) -> None:
 
 @contextlib.contextmanager
 def _constants(ray: Any, values: dict[str, Any]) -> Iterator[None]:
-    """What Ray read in the environment, if it was imported before it was there; then as it was."""
+    """Change for a while what Ray read in the environment, in case it was imported earlier."""
     module = ray._private.ray_constants
     before = {name: getattr(module, name) for name in values if hasattr(module, name)}
     for name in before:
@@ -194,7 +190,7 @@ def _constants(ray: Any, values: dict[str, Any]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _environment(settings: dict[str, str]) -> Iterator[None]:
-    """What Ray reads when it is imported and when it connects; then as it was."""
+    """Set for a while what Ray reads when it is imported and when it connects."""
     added = {name: value for name, value in settings.items() if name not in os.environ}
     os.environ.update(added)
     try:
@@ -205,18 +201,15 @@ def _environment(settings: dict[str, str]) -> Iterator[None]:
 
 
 def _settings(address: str) -> dict[str, str]:
-    own = _ON_LOOPBACK if _on_loopback(address) else {}
+    own = _ON_LOOPBACK if _is_local(address) else {}
     token = Path.home() / ".ray" / "auth_token"
     if token.exists() or {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"} & set(os.environ):
         own = own | {"RAY_AUTH_MODE": "token"}  # a token is there to be used
     return _SETTINGS | own | (_SOON if address != AUTO else {})
 
 
-def _on_loopback(address: str) -> dict[str, Any]:
-    """The constant of Ray that says so, where it is so."""
-    if address == AUTO or _is_loopback(_host_and_port(address)[0]):
-        return {"ENABLE_RAY_CLUSTER": False}
-    return {}
+def _is_local(address: str) -> bool:
+    return address == AUTO or _is_loopback(_host_and_port(address)[0])
 
 
 def _host_and_port(address: str) -> tuple[str, int]:
@@ -284,7 +277,7 @@ def _running_here(ray: Any) -> str | None:
 
 
 def _start(ray: Any) -> None:
-    """A cluster of this process, on this machine alone; its token is for its user's eyes."""
+    """Start a cluster of this process, on this machine alone; nobody else may read its token."""
     mask = os.umask(0o077)
     try:
         with warnings.catch_warnings():
@@ -307,7 +300,7 @@ def _start(ray: Any) -> None:
 
 @contextlib.contextmanager
 def _kept_back(said: list[str]) -> Iterator[None]:
-    """What the process writes to standard error: Ray's own library explains itself there alone."""
+    """Collect what is written to standard error: Ray's library explains itself only there."""
     with tempfile.TemporaryFile() as file:
         try:
             before = os.dup(2)
@@ -343,7 +336,7 @@ def _no_cluster(address: str, reason: str) -> ClusterError:
 
 
 def _disconnect(ray: Any) -> None:
-    """Without a head it takes five seconds; not to do it ends in a segmentation fault at exit."""
+    """Leave the cluster, or the process would crash at exit; without a head it takes seconds."""
 
     def leave() -> None:
         with contextlib.suppress(Exception):
@@ -353,4 +346,4 @@ def _disconnect(ray: Any) -> None:
     thread.start()
     thread.join(_SECONDS_TO_LEAVE)
     if thread.is_alive():
-        atexit.unregister(ray.shutdown)  # it would wait there, too
+        atexit.unregister(ray.shutdown)  # it would wait there as well

@@ -23,7 +23,7 @@ from cmdpax.experiments.cluster.messages import (
     write_order,
 )
 from cmdpax.experiments.cluster.scheduling import BatchQueue, WorkerPool
-from cmdpax.experiments.cluster.working import measure_order, run_order
+from cmdpax.experiments.cluster.working import answer
 from cmdpax.experiments.executing import Outcome, Work, table_schemas
 from cmdpax.experiments.runs import Batch, Kind, Run
 
@@ -54,10 +54,10 @@ class Driver:
         wanted, models = self._work.wanted, self._work.models
         kinds = trials(runs, models, self._cluster.pool().together)
         trial = self._work._replace(wanted=trial_of(wanted))
-        dispatcher = Dispatcher(self._cluster, self._models, trial, list(kinds.values()), "trials")
+        batches = list(kinds.values())
+        dispatcher = Dispatcher(self._cluster, self._models, trial, batches, is_trial=True)
         rates: dict[Kind, float | None] = dict.fromkeys(kinds)
-        answers = dispatcher.answers(measure_order, lambda _, files, __: read_rate(files)[0], say)
-        for place, found in answers:
+        for place, found in dispatcher.answers(lambda _, files, __: read_rate(files)[0], say):
             if isinstance(found, Outcome):  # its batches will say what is wrong, too
                 self.failed_trials.append(found)
             else:
@@ -66,8 +66,8 @@ class Driver:
 
     def run(self, batches: Sequence[Batch], say: Say) -> Iterator[Outcome]:
         """Run all batches; yields what came of them in the order in which they are done."""
-        dispatcher = Dispatcher(self._cluster, self._models, self._work, batches, "batches")
-        for _, found in dispatcher.answers(run_order, self._read, say):
+        dispatcher = Dispatcher(self._cluster, self._models, self._work, batches)
+        for _, found in dispatcher.answers(self._read, say):
             yield from [found] if isinstance(found, Outcome) else found
             del found  # tables are large
 
@@ -88,28 +88,28 @@ class Dispatcher:
         models: Mapping[str, Any],
         work: Work,
         batches: Sequence[Batch],
-        what: str,
+        is_trial: bool = False,
     ) -> None:
-        """Take the CMDPs as references of Ray; `what` is the name of the batches, for people."""
+        """Take the CMDPs as references of Ray; trials are measured, other batches are run."""
         self._cluster, self._ray, self._models, self._work = cluster, cluster.ray, models, work
-        self._batches, self._what = batches, what
+        self._batches, self._is_trial = batches, is_trial
+        # JAX stays with the accelerator that it saw first, and Ray may give the next task of a
+        # process another one: where a machine has several, a process runs a single task.
+        self._task, self._single = self._ray.remote(answer), self._ray.remote(max_calls=1)(answer)
         self._queue = BatchQueue([batch.seconds for batch in batches])
         self._flying: dict[Any, int] = {}  # places of batches, by the references of their answers
         self._sent_to: dict[int, str] = {}  # the kind of worker that a batch was last sent to
         self._pool, self._asked = cluster.pool(), time.monotonic()
         self._lonely_since: float | None = None
 
-    def answers(self, function: Any, read: Read, say: Say) -> Iterator[tuple[int, Any]]:
-        """Have workers run a function for every batch; yields its place and what was read.
+    def answers(self, read: Read, say: Say) -> Iterator[tuple[int, Any]]:
+        """Yield the place of every batch, and what was read of its answer.
 
         A batch that is given up yields an `Outcome` with the error instead.
         """
-        # JAX stays with the accelerator that it saw first, and Ray may give the next task of a
-        # process another one: where a machine has several, a process runs a single task.
-        tasks = {False: self._ray.remote(function), True: self._ray.remote(max_calls=1)(function)}
         try:
             while self._queue.unfinished:
-                self._fill(tasks)
+                self._fill()
                 self._tell(say)
                 arrived = self._arrived()
                 while arrived:
@@ -122,7 +122,7 @@ class Dispatcher:
                         yield place, found
                     del found
                     self._tell(say)
-                    self._fill(tasks)  # who is free does not wait for others
+                    self._fill()  # who is free does not wait for others
         except (GeneratorExit, KeyboardInterrupt):
             with contextlib.suppress(ClusterError):
                 for reference in self._flying:
@@ -134,11 +134,12 @@ class Dispatcher:
         queue, size = self._queue, self._pool.size
         text = (
             f"{size} {self._pool.kind} worker{'s' if size != 1 else ''}, {queue.num_done} of "
-            f"{len(self._batches)} {self._what} done, {min(queue.num_running, size)} running"
+            f"{len(self._batches)} {'trials' if self._is_trial else 'batches'} done, "
+            f"{min(queue.num_running, size)} running"
         )
         failed = f", {queue.num_given_up} failed" if queue.num_given_up else ""
-        measured = self._what == "batches" and size > 0
-        say(text + failed, queue.seconds_left / size if measured else None)
+        is_known = size > 0 and not self._is_trial
+        say(text + failed, queue.seconds_left / size if is_known else None)
 
     # -------------------------------------------------------------------------------------- workers
 
@@ -161,12 +162,13 @@ class Dispatcher:
             )
         return self._pool
 
-    def _fill(self, tasks: Mapping[bool, Any]) -> None:
+    def _fill(self) -> None:
+        """Send what the workers have room for."""
         before, pool = self._pool, self.look()
         if (before.kind, pool.kind) == ("GPU", "CPU"):
             self._recall()
         while (place := self._queue.start(pool.size)) is not None:
-            self._submit(place, tasks[pool.several])
+            self._submit(place)
 
     def _recall(self) -> None:
         """Take back what waits for GPUs when the last one is gone: Ray would wait for ever."""
@@ -177,18 +179,19 @@ class Dispatcher:
                 self._queue.withdraw(place)
                 del self._flying[reference]
 
-    def _submit(self, place: int, task: Any) -> None:
+    def _submit(self, place: int) -> None:
         """Ask for a core or an accelerator, on a machine where the batch did not fail before."""
         kind, batch = self._pool.kind, self._batches[place]
+        task = self._single if self._pool.several else self._task
         asks: dict[str, Any] = {"max_retries": 0, "num_cpus": 1}
         asks |= {"num_gpus": 1} if kind == "GPU" else {"runtime_env": _WORKER_ENVIRONMENT}
         if self._queue.attempts[place] > 1:
             asks["scheduling_strategy"] = self._elsewhere(place)
         used = dict.fromkeys(run.fingerprint for run in batch.runs)
         references = [self._models[fingerprint] for fingerprint in used]
-        start, order = task.options(**asks).remote, write_order(self._work, batch)
-        self._flying[self._cluster.call(start, order, kind == "CPU", *references)] = place
-        self._sent_to[place] = kind
+        arguments = (write_order(self._work, batch), self._is_trial, kind == "CPU", *references)
+        reference = self._cluster.call(task.options(**asks).remote, *arguments)
+        self._flying[reference], self._sent_to[place] = place, kind
 
     def _elsewhere(self, place: int) -> Any:
         """A machine where the batch did not fail; any, if there is none or that is not known.

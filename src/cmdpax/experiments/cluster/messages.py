@@ -17,7 +17,7 @@ import numpy as np
 from cmdpax.errors import CmdpaxError, FileError, in_line
 from cmdpax.experiments.executing import Outcome, Work
 from cmdpax.experiments.folder import TABLES, as_parquet
-from cmdpax.experiments.measures import MAY_BE_NAN, chosen_columns
+from cmdpax.experiments.measures import MAY_BE_NAN, chosen_columns, identity_columns
 from cmdpax.experiments.records import checksum
 from cmdpax.experiments.runs import Batch, Model, Run
 from cmdpax.experiments.specification import read_specification
@@ -35,7 +35,6 @@ _MODEL = "cmdp.npz"
 _SHORT = 200
 _LONG = 1000
 _PER_CONSTRAINT = ("constraint_values", "multipliers", "strong_by_constraint", "weak_by_constraint")
-_WHO = ("run", "cmdp", "cmdp_name", "algorithm", "configuration", "seed", "num_episodes")
 
 
 class AnswerError(CmdpaxError):
@@ -307,20 +306,10 @@ def _check_numbers(name: str, table: "polars.DataFrame") -> None:
 def _check_final(batch: Batch, work: Work, final: "polars.DataFrame") -> None:
     import polars
 
-    num_episodes = work.wanted.num_episodes
-    expected = [
-        (
-            run.identity,
-            run.fingerprint,
-            work.models[run.fingerprint].name,
-            run.algorithm,
-            run.configuration_name,
-            run.configuration.seed,
-            num_episodes,
-        )
-        for run in batch.runs
-    ]
-    if final.select(_WHO).rows() != expected:
+    names = [work.models[run.fingerprint].name for run in batch.runs]
+    expected = identity_columns(batch.runs, names)
+    expected["num_episodes"] = [work.wanted.num_episodes] * len(batch.runs)
+    if final.select(list(expected)).to_dict(as_series=False) != expected:
         raise AnswerError("an answer is of other runs than those that were asked for.")
     if not batch.runs:
         return

@@ -1,6 +1,6 @@
 """Sweeps: specifications, runs in compiled batches, results on disk.
 
-Imported when it is needed: it brings polars and pydantic.
+`cmdpax` imports this package only when it is needed, since it brings polars and pydantic.
 """
 
 from cmdpax.experiments.progress import SweepProgress

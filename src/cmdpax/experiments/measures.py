@@ -1,4 +1,4 @@
-"""One run in numbers: a row of `final`, and its rows of `curves`."""
+"""The numbers of a run: its row of `final`, and its rows of `curves`."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -69,23 +69,19 @@ def identity_columns(runs: Sequence[Run], names: Sequence[str]) -> dict[str, Any
 
 def chosen_columns(runs: Sequence[Run]) -> dict[str, Any]:
     """The parameters and the optimism; a schedule has three columns, one for each of its parts."""
+    import polars
+
     chosen = [run.configuration for run in runs]
     columns: dict[str, Any] = {}
     for parameter in chosen[0].algorithm.parameters:
         cells = (parameter.cells(getattr(one.parameters, parameter.name)) for one in chosen)
         columns |= dict(zip(parameter.columns, map(list, zip(*cells, strict=True)), strict=True))
     profiles = [one.optimism._asdict() for one in chosen]
+    kinds = {"unvisited_rewards": polars.Float64, "num_episodes": polars.Int64}  # may be all null
     for name in profiles[0]:
-        columns[f"optimism_{name}"] = _nullable(name, [profile[name] for profile in profiles])
+        values = [profile[name] for profile in profiles]
+        columns[f"optimism_{name}"] = polars.Series(values, dtype=kinds.get(name))
     return columns
-
-
-def _nullable(name: str, values: list[Any]) -> Any:
-    """A column with its type, if all of it may be null."""
-    import polars
-
-    kinds = {"unvisited_rewards": polars.Float64, "num_episodes": polars.Int64}
-    return polars.Series(values, dtype=kinds[name]) if name in kinds else values
 
 
 def oscillation(accounts: Account) -> dict[str, np.ndarray]:

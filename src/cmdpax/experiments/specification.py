@@ -1,4 +1,4 @@
-"""What to run: a specification, from Python or a TOML file, checked at the border.
+"""Specifications say what to run; they come from Python or a TOML file and are checked here.
 
 num_episodes = 4000
 seeds = 5
@@ -224,7 +224,7 @@ class Specification(BaseModel):
 
     @property
     def settings(self) -> RunSettings:
-        """What all runs share."""
+        """The settings that all runs share."""
         return RunSettings.from_dict(self.model_extra or {})
 
     @property

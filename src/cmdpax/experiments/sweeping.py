@@ -1,4 +1,4 @@
-"""`sweep`: all runs of a specification, in compiled batches, into a folder that can be resumed."""
+"""`sweep` runs a specification in compiled batches, into a folder that can be resumed."""
 
 import os
 import warnings
@@ -109,12 +109,13 @@ def _commit(
     described: dict[str, Any],
     tell: "_Telling",
 ) -> tuple[list[Outcome], int]:
-    """Write what is done; returns the failures, and the number of runs at their cap."""
+    """Write what is done; returns the failures, and how many runs were mostly at their cap."""
     failures, capped = [], 0
     for outcome in outcomes:
         if outcome.error is not None:
             failures.append(outcome)
-            warnings.warn(_given_up(outcome), CmdpaxWarning, stacklevel=3)
+            text = f"{_runs(outcome)} failed, the others go on: {_told(outcome)}"
+            warnings.warn(text, CmdpaxWarning, stacklevel=3)
             continue
         used = dict.fromkeys(run.fingerprint for run in outcome.batch.runs)
         cmdps = {fingerprint: described[fingerprint] for fingerprint in used}
@@ -129,15 +130,10 @@ def _failed(failures: Sequence[Outcome], folder: Folder) -> str:
     """The error at the end: a sentence, and a line per failure."""
     count = sum(len(failure.batch.runs) for failure in failures)
     first = (
-        f"{_runs(count)} failed; everything else is in {folder.path}, and the same command tries "
-        f"{'them' if count > 1 else 'it'} again:"
+        f"{_runs(*failures)} failed; everything else is in {folder.path}, and the same command "
+        f"tries {'them' if count > 1 else 'it'} again:"
     )
     return "\n  ".join([first, *(_told(failure) for failure in failures)])
-
-
-def _given_up(failure: Outcome) -> str:
-    """The warning while the others go on."""
-    return f"{_runs(len(failure.batch.runs))} failed, the others go on: {_told(failure)}"
 
 
 def _told(failure: Outcome) -> str:
@@ -147,10 +143,11 @@ def _told(failure: Outcome) -> str:
     more = f"; and {len(chosen) - _TOLD} more" if len(chosen) > _TOLD else ""
     names = "; ".join(chosen[:_TOLD]) + more
     tries = f", {failure.attempts} times" if failure.attempts > 1 else ""
-    return f"{batch.algorithm} ({names}), {_runs(len(batch.runs))}{tries}: {failure.error}"
+    return f"{batch.algorithm} ({names}), {_runs(failure)}{tries}: {failure.error}"
 
 
-def _runs(count: int) -> str:
+def _runs(*failures: Outcome) -> str:
+    count = sum(len(failure.batch.runs) for failure in failures)
     return f"{count} run{'s' if count > 1 else ''}"
 
 

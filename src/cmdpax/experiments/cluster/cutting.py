@@ -24,13 +24,13 @@ def trials(runs: Iterable[Run], models: Mapping[str, Model], most: int) -> dict[
 
 
 def trial_of(wanted: Specification) -> Specification:
-    """The same with a few episodes, hardly any of which is recorded."""
+    """The same specification with a few episodes, of which only one is recorded."""
     episodes = min(TRIAL_EPISODES, wanted.num_episodes)
     return wanted.model_copy(update={"num_episodes": episodes, "record": 1})
 
 
 def measure(work: Work, batch: Batch) -> tuple[float, float]:
-    """Run a trial twice: seconds per run and episode, and those of compilation."""
+    """Run a trial twice; returns seconds per run and episode, and those of compilation."""
     took = []
     for _ in range(2):
         start = time.perf_counter()

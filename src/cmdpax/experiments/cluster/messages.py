@@ -54,7 +54,7 @@ class AnswerError(CmdpaxError):
 
 
 def write_order(work: Work, batch: Batch) -> bytes:
-    """A batch as JSON; its CMDPs travel apart, once for all batches."""
+    """Write a batch as JSON; its CMDPs travel separately, once for all batches."""
     runs = [
         {
             "identity": run.identity,
@@ -83,7 +83,7 @@ def _specification(work: Work, algorithm: str) -> dict[str, Any]:
 
 
 def write_model(cmdp: CMDP) -> bytes:
-    """A CMDP as an `.npz` file."""
+    """Write a CMDP as an `.npz` file."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / _MODEL
         save(cmdp, path)
@@ -91,7 +91,7 @@ def write_model(cmdp: CMDP) -> bytes:
 
 
 def read_order(order: bytes, models: Sequence[bytes]) -> tuple[Work, Batch]:
-    """The batch, and all that it needs; the CMDPs are `.npz` files."""
+    """Read a batch and all that it needs; the CMDPs are `.npz` files."""
     content = parse_json(order)
     wanted = read_specification(content["specification"])
     names, optima = content["names"], content["optima"]
@@ -124,7 +124,7 @@ def _read_model(data: bytes) -> CMDP:
 
 
 def write_answer(done: Outcome, failed: Sequence[Outcome]) -> list[bytes]:
-    """The tables as Parquet files, and, as JSON, the runs that cannot be accounted for."""
+    """Write the tables as Parquet files, and the runs that cannot be accounted for as JSON."""
     flawed = [
         {"runs": [run.identity for run in one.batch.runs], "error": one.error} for one in failed
     ]
@@ -139,7 +139,7 @@ def write_header(
     made: dict[str, Any],
     error: str | None = None,
 ) -> bytes:
-    """The file before the others, as JSON.
+    """Write the file that precedes the others, as JSON.
 
     Args:
         files: the others.
@@ -153,7 +153,7 @@ def write_header(
 
 
 def read_header(files: Any) -> tuple[str, float, dict[str, Any]]:
-    """The worker, its seconds and what it computed with, if the files are as they were sent.
+    """Read the worker, its seconds and what it computed with; all files must be as they were sent.
 
     Damaged files must not be read: they may make Polars end the whole process.
 
@@ -210,7 +210,7 @@ def _checksums(files: Sequence[bytes]) -> list[str]:
 
 
 def read_rate(files: Sequence[bytes]) -> tuple[float, float]:
-    """What a trial measured: seconds per run and episode, and those of compilation.
+    """Read what a trial measured: seconds per run and episode, and those of compilation.
 
     Raises:
         AnswerError: these are not two numbers of seconds.
@@ -230,7 +230,7 @@ def read_answer(
     schemas: Mapping[str, Any],
     made: dict[str, Any],
 ) -> tuple[Outcome, list[Outcome]]:
-    """What came of a batch, as `run_one` returns it.
+    """Read what came of a batch, as `run_one` returns it.
 
     Args:
         batch: what was asked for.
@@ -242,23 +242,7 @@ def read_answer(
     Raises:
         AnswerError: something is missing, superfluous, of another type or of other runs.
     """
-    import polars
-
-    try:
-        *files, rest = files
-        tables = {
-            name: polars.read_parquet(io.BytesIO(file))
-            for name, file in zip(TABLES, files, strict=True)
-        }
-    except (
-        polars.exceptions.PolarsError,
-        polars.exceptions.PanicException,
-        FileError,
-        ValueError,
-        OSError,
-    ) as error:
-        why = in_line(error)[:_SHORT].rstrip(".")
-        raise AnswerError(f"an answer is not two Parquet tables ({why}).") from None
+    tables, rest = _read_tables(files)
     failed = _read_failed(batch, rest)
     names = {run.identity for one in failed for run in one.batch.runs}
     done = Batch([run for run in batch.runs if run.identity not in names])
@@ -271,6 +255,20 @@ def read_answer(
     _check_final(done, work, tables["final"])
     _check_curves(done, work, tables["curves"])
     return Outcome(done, tables, made), failed
+
+
+def _read_tables(files: Sequence[bytes]) -> tuple[dict[str, "polars.DataFrame"], bytes]:
+    """The tables, and the file that follows them."""
+    import polars
+
+    raised = (polars.exceptions.PolarsError, polars.exceptions.PanicException)
+    try:
+        *first, rest = files
+        named = zip(TABLES, first, strict=True)
+        return {name: polars.read_parquet(io.BytesIO(file)) for name, file in named}, rest
+    except (*raised, FileError, ValueError, OSError) as error:
+        why = in_line(error)[:_SHORT].rstrip(".")
+        raise AnswerError(f"an answer is not two Parquet tables ({why}).") from None
 
 
 def _read_failed(batch: Batch, file: bytes) -> list[Outcome]:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+import polars
 
 from cmdpax.errors import CmdpaxError
 from cmdpax.experiments.measures import curve_rows, final_rows
@@ -99,8 +100,6 @@ def in_one_line(error: Exception) -> str:
 
 def run_in_parts(work: Work, batch: Batch) -> tuple[Outcome, list[Outcome]]:
     """Run a batch of any size, as much of it at once as fits; returns what `run_one` does."""
-    import polars
-
     parts = [run_one(work, part) for part in make_batches(batch.runs, work.models, work.wanted)]
     failed = [one for _, flawed in parts for one in flawed]
     unsound = {run.identity for one in failed for run in one.batch.runs}
@@ -125,8 +124,6 @@ def run_one(
         The runs that can be accounted for, of which there may be none, and the others: those with
         the same flaw together.
     """
-    import polars
-
     task = _task(work, batch)
     with jax.enable_x64(work.wanted.settings.precision == "double"):
         collected = run_batch(task, [run.configuration for run in batch.runs], None, report)

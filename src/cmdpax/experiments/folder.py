@@ -19,7 +19,9 @@ import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars
 
 from cmdpax.errors import FileError, ModelError, ParameterError, in_line
 from cmdpax.experiments.ownership import OwnedFolder, listed
@@ -43,9 +45,6 @@ from cmdpax.storage.writing import (
     write_bytes,
     write_text,
 )
-
-if TYPE_CHECKING:
-    import polars
 
 TABLES = ("final", "curves")
 _MANIFEST = "manifest.json"
@@ -145,7 +144,7 @@ class Folder(OwnedFolder):
         return True
 
     def write_part(
-        self, batch: str, tables: dict[str, "polars.DataFrame"], context: dict[str, Any]
+        self, batch: str, tables: dict[str, polars.DataFrame], context: dict[str, Any]
     ) -> None:
         """Add a batch: its tables first, then the entry that makes it count.
 
@@ -285,7 +284,7 @@ class Folder(OwnedFolder):
             yield batch, entry["runs"], next(wrong, None)
 
 
-def as_parquet(frame: "polars.DataFrame") -> bytes:
+def as_parquet(frame: polars.DataFrame) -> bytes:
     """A table as the content of a Parquet file."""
     content = io.BytesIO()
     frame.write_parquet(content)

@@ -1,16 +1,13 @@
 """The numbers of a run: its row of `final`, and its rows of `curves`."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import polars
 
 from cmdpax.experiments.runs import Run
 from cmdpax.learning.history import Account, growth_exponent
-
-if TYPE_CHECKING:
-    import polars
-
 
 MAY_BE_NAN = (
     "growth_objective",
@@ -27,13 +24,11 @@ def final_rows(
     names: Sequence[str],
     accounts: Account,
     capped: np.ndarray,
-) -> "polars.DataFrame":
+) -> polars.DataFrame:
     """A row per run: what it was, and its measures after the last episode.
 
     `capped` counts the episodes in which each multiplier was at its cap, `[R, I]`.
     """
-    import polars
-
     num_episodes = int(accounts.episodes[-1])
     columns: dict[str, Any] = {
         **identity_columns(runs, names),
@@ -69,8 +64,6 @@ def identity_columns(runs: Sequence[Run], names: Sequence[str]) -> dict[str, Any
 
 def chosen_columns(runs: Sequence[Run]) -> dict[str, Any]:
     """The parameters and the optimism; a schedule has three columns, one for each of its parts."""
-    import polars
-
     chosen = [run.configuration for run in runs]
     columns: dict[str, Any] = {}
     for parameter in chosen[0].algorithm.parameters:
@@ -108,16 +101,14 @@ def oscillation(accounts: Account) -> dict[str, np.ndarray]:
 
 def curve_rows(
     runs: Sequence[Run], accounts: Account, multipliers: np.ndarray, recorded: np.ndarray
-) -> "polars.DataFrame":
+) -> polars.DataFrame:
     """A row per run and recorded episode."""
-    import polars
-
     places = np.searchsorted(accounts.episodes, recorded)
 
     def flat(array: np.ndarray) -> np.ndarray:
         return np.asarray(array[:, places].reshape(len(runs) * len(places), *array.shape[2:]))
 
-    def lists(array: np.ndarray) -> "polars.Series":
+    def lists(array: np.ndarray) -> polars.Series:
         kind = polars.Array(polars.Float64, array.shape[-1])
         return polars.Series(flat(array), dtype=kind).cast(polars.List(polars.Float64))
 

@@ -6,7 +6,9 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars
 
 from cmdpax.errors import ParameterError, nearest_name
 from cmdpax.experiments.folder import Folder
@@ -17,9 +19,6 @@ from cmdpax.learning.learn import repeat
 from cmdpax.learning.manifest import algorithm_of_runs
 from cmdpax.learning.settings import RunSettings
 from cmdpax.model.cmdp import CMDP
-
-if TYPE_CHECKING:
-    import polars
 
 
 class StoredModels(Mapping[str, CMDP]):
@@ -57,8 +56,6 @@ class Results:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """Open a folder; every file is checked against its checksum."""
-        import polars
-
         self.path = Path(path)
         self._folder = Folder(path)
         self.manifest: dict[str, Any] = self._folder.read_manifest()
@@ -75,13 +72,11 @@ class Results:
         return f"Results({str(self.path)!r}: {count})"
 
     @property
-    def curves(self) -> "polars.LazyFrame":
+    def curves(self) -> polars.LazyFrame:
         """A row per run and recorded episode, with the run's CMDP, algorithm and seed.
 
         In batches of an earlier version, columns that it did not write are null.
         """
-        import polars
-
         if not self._batches:
             return polars.LazyFrame({"run": []})
         curves = scan_curves([self._folder.table_path("curves", one) for one in self._batches])
@@ -93,7 +88,7 @@ class Results:
         """The CMDPs by fingerprint, read when they are asked for."""
         return StoredModels(self._folder, list(self.manifest["cmdps"]))
 
-    def best(self, by: str = "strong", cmdps: Sequence[str] | None = None) -> "polars.DataFrame":
+    def best(self, by: str = "strong", cmdps: Sequence[str] | None = None) -> polars.DataFrame:
         """The configuration of each algorithm with the smallest mean of a measure, in hindsight.
 
         Args:
@@ -105,8 +100,6 @@ class Results:
             runs and CMDPs. A configuration with a run whose accounts are not numbers scores
             infinity: it is chosen only if all others do so too.
         """
-        import polars
-
         scored = self.scored(by)
         if cmdps is not None:
             scored = scored.filter(polars.col("cmdp").is_in(list(cmdps)))
@@ -119,14 +112,12 @@ class Results:
         ordered = means.sort(worst, "score", "configuration")
         return ordered.unique("algorithm", keep="first").sort("algorithm")
 
-    def scored(self, by: str = "strong") -> "polars.DataFrame":
+    def scored(self, by: str = "strong") -> polars.DataFrame:
         """`final` with a measure, or the sum of two regrets, as the column `score`.
 
         Earlier versions kept runs whose accounts are not numbers: these score infinity in every
         measure.
         """
-        import polars
-
         if self.final.is_empty():
             raise ParameterError(f"{self.path} holds no finished runs; run the sweep again.")
         measures = self.final.columns[self.final.columns.index(SUMS["strong"][0]) :]
@@ -147,8 +138,6 @@ class Results:
             algorithm: the factory or its address, if it is your own: a folder is never a reason
                 to import anything.
         """
-        import polars
-
         row = self.final.filter(polars.col("run") == run)
         if row.is_empty():
             raise ParameterError(f"there is no run {run!r} in {self.path}.")
@@ -173,7 +162,7 @@ class Results:
         }
 
 
-def _sorted(final: "polars.DataFrame") -> "polars.DataFrame":
+def _sorted(final: polars.DataFrame) -> polars.DataFrame:
     """Sort by algorithm, parameters, CMDP and seed."""
     columns = parameter_columns(final.columns)
     first = [name for name in Hyperparameters._fields if name in columns]

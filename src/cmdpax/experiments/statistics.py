@@ -1,13 +1,12 @@
 """Paired comparisons of two algorithms."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+import polars
 
 from cmdpax.errors import ParameterError, nearest_name
 from cmdpax.experiments.reading import Results
 from cmdpax.intervals import Interval, interval
-
-if TYPE_CHECKING:
-    import polars
 
 
 class Comparison(NamedTuple):
@@ -79,10 +78,8 @@ def compare(results: Results, first: str, second: str, by: str = "strong") -> Co
     )
 
 
-def _rows(results: Results, best: "polars.DataFrame", name: str, by: str) -> "polars.DataFrame":
+def _rows(results: Results, best: polars.DataFrame, name: str, by: str) -> polars.DataFrame:
     """The runs of a configuration, or of an algorithm's best one."""
-    import polars
-
     chosen = best.filter(polars.col("algorithm") == name)["configuration"].to_list() or [name]
     rows = results.scored(by).filter(polars.col("configuration") == chosen[0])
     if rows.is_empty():

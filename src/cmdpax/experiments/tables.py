@@ -7,16 +7,15 @@ numbers, but no table leads to a traceback.
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars
 
 from cmdpax.errors import in_line
 from cmdpax.learners import registered
 from cmdpax.schemes.parameters import SCHEDULE_PARTS, in_words
 from cmdpax.schemes.schedules import Schedule
 from cmdpax.storage.paths import DamagedError
-
-if TYPE_CHECKING:
-    import polars
 
 LATER = ("strong_by_constraint", "weak_by_constraint")
 """The columns of `curves` that the first versions did not write."""
@@ -42,18 +41,14 @@ _CURVES = {
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
     """Turn what Polars raises about the tables in a folder into an error of ours."""
-    import polars
-
     try:
         yield
     except (polars.exceptions.PolarsError, polars.exceptions.PanicException) as error:
         raise _damaged(path, in_line(error)[:200]) from None
 
 
-def read_final(paths: Sequence[Path]) -> "polars.DataFrame":
+def read_final(paths: Sequence[Path]) -> polars.DataFrame:
     """A row per run, from the files of all batches; there is at least one."""
-    import polars
-
     with readable(paths[0].parent):
         frames = [polars.read_parquet(path, glob=False) for path in paths]
         for path, frame in zip(paths, frames, strict=True):
@@ -92,10 +87,8 @@ def parameters_of_row(row: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-def _known_parameters(path: Path, frame: "polars.DataFrame") -> list[str]:
+def _known_parameters(path: Path, frame: polars.DataFrame) -> list[str]:
     """The columns that the registered algorithms of a table must have; they are numbers."""
-    import polars
-
     found = dict.fromkeys(
         column
         for name in frame["algorithm"].unique()
@@ -110,10 +103,8 @@ def _known_parameters(path: Path, frame: "polars.DataFrame") -> list[str]:
     return list(found)
 
 
-def scan_curves(paths: Sequence[Path]) -> "polars.LazyFrame":
+def scan_curves(paths: Sequence[Path]) -> polars.LazyFrame:
     """A row per run and recorded episode; what an earlier version did not write is null."""
-    import polars
-
     kinds: dict[bool, list[Path]] = {}
     with readable(paths[0].parent):
         for path in paths:
@@ -130,8 +121,6 @@ def scan_curves(paths: Sequence[Path]) -> "polars.LazyFrame":
 
 
 def _require_columns(path: Path, schema: Any, columns: dict[str, tuple[str, ...]]) -> None:
-    import polars
-
     kinds: dict[str, Any] = {
         "text": polars.String,
         "integer": polars.Int64,

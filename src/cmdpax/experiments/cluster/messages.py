@@ -10,9 +10,10 @@ import math
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import polars
 
 from cmdpax.errors import CmdpaxError, FileError, in_line
 from cmdpax.experiments.executing import Outcome, Work
@@ -27,9 +28,6 @@ from cmdpax.model.cmdp import CMDP
 from cmdpax.model.files import load, save
 from cmdpax.storage.texts import parse_json
 from cmdpax.version import __version__
-
-if TYPE_CHECKING:
-    import polars
 
 _MODEL = "cmdp.npz"
 _SHORT = 200
@@ -257,10 +255,8 @@ def read_answer(
     return Outcome(done, tables, made), failed
 
 
-def _read_tables(files: Sequence[bytes]) -> tuple[dict[str, "polars.DataFrame"], bytes]:
+def _read_tables(files: Sequence[bytes]) -> tuple[dict[str, polars.DataFrame], bytes]:
     """The tables, and the file that follows them."""
-    import polars
-
     raised = (polars.exceptions.PolarsError, polars.exceptions.PanicException)
     try:
         *first, rest = files
@@ -288,10 +284,8 @@ def _read_failed(batch: Batch, file: bytes) -> list[Outcome]:
         raise AnswerError("an answer's failed runs are not those of the batch.") from None
 
 
-def _check_numbers(name: str, table: "polars.DataFrame") -> None:
+def _check_numbers(name: str, table: polars.DataFrame) -> None:
     """Refuse gaps, and accounts that are not numbers: these would never count as unsafe."""
-    import polars
-
     if any(column.null_count() for column in table):
         raise AnswerError(f"an answer's table {name} has gaps.")
     accounts = table.drop(MAY_BE_NAN, strict=False)
@@ -301,9 +295,7 @@ def _check_numbers(name: str, table: "polars.DataFrame") -> None:
         raise AnswerError(f"an answer's table {name} has accounts that are not numbers.")
 
 
-def _check_final(batch: Batch, work: Work, final: "polars.DataFrame") -> None:
-    import polars
-
+def _check_final(batch: Batch, work: Work, final: polars.DataFrame) -> None:
     names = [work.models[run.fingerprint].name for run in batch.runs]
     expected = identity_columns(batch.runs, names)
     expected["num_episodes"] = [work.wanted.num_episodes] * len(batch.runs)
@@ -317,9 +309,7 @@ def _check_final(batch: Batch, work: Work, final: "polars.DataFrame") -> None:
     _check_numbers("final", final.drop(chosen.columns))
 
 
-def _check_curves(batch: Batch, work: Work, curves: "polars.DataFrame") -> None:
-    import polars
-
+def _check_curves(batch: Batch, work: Work, curves: polars.DataFrame) -> None:
     _check_numbers("curves", curves)
     recorded = work.wanted.settings.recorded
     identities = np.repeat(np.array([run.identity for run in batch.runs], str), len(recorded))

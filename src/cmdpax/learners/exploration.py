@@ -128,7 +128,7 @@ def sampled_transitions(
 
 
 def _expected(
-    estimates: Estimates, rows: Float[Array, "#H S A T"], values: Float[Array, "H S"]
+    estimates: Estimates, rows: Float[Array, "_ S A T"], values: Float[Array, "H S"]
 ) -> Float[Array, "H S A"]:
     """Σ_t rows(t) V_{h+1}(t)."""
     return jnp.sum(rows * estimates.following(values), axis=-1)

@@ -66,7 +66,7 @@ class Estimates(NamedTuple):
         """(1, λ): what the Lagrangian r + λᵀu makes of the signals."""
         return jnp.concatenate([jnp.ones(1, self.multipliers.dtype), self.multipliers])
 
-    def following(self, values: Float[Array, "H S"]) -> Float[Array, "H #S #A T"]:
+    def following(self, values: Float[Array, "H S"]) -> Float[Array, "H ... T"]:
         """The values of the states that may follow each pair, for values after each step."""
         if not isinstance(self.transitions, Successors):
             return values[:, None, None, :]

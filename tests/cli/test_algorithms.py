@@ -23,10 +23,32 @@ RANGES = {  # of the regularization, and its default
     "vanilla-primal-dual": ("0", 0.0),
     "vanilla-dual": ("0", 0.0),
 }
+_SPACED = {
+    "growth": ("g", "number", "0.05", "≥ 0"),
+    "stretch": ("ρ", "number", "1", "> 0"),
+}
+_MARGIN = {"margin": ("", "schedule", "0", "")}
+PLANNING = {
+    "replanning": {
+        **_SPACED,
+        "exploration": ("", "choice", "posterior", "posterior, bernstein, count, none"),
+        "prior": ("", "number", "1", "> 0"),
+        "deviation_weight": ("a", "number", "0.5", "≥ 0"),
+        "range_weight": ("b", "number", "0.2", "≥ 0"),
+        "bonus_scale": ("", "number", "0.08", "≥ 0"),
+        "pessimism": ("κ", "number", "0", ""),
+        "multiplier_cap": ("", "number", "10", "> 0"),
+        **_MARGIN,
+    },
+    "posterior-sampling": {**_SPACED, "prior": ("", "number", "1", "> 0"), **_MARGIN},
+    "optimistic-planning": {**_SPACED, "bonus_scale": ("", "number", "0.08", "≥ 0"), **_MARGIN},
+}
 
 
 def parameters(name: str) -> dict[str, tuple[str, str, str, str]]:
     """Symbol, kind, default and range of every parameter, in words."""
+    if name in PLANNING:
+        return PLANNING[name]
     bounds, tau = RANGES[name]
     return {
         "step_size": ("η", "schedule", "0.1", "> 0"),
@@ -41,7 +63,7 @@ class TestListing:
         code, out, err = run("algorithms")
         assert (code, err) == (0, "")
         heads = re.findall(r"^([\w-]+): (.*)$", out, re.MULTILINE)
-        assert [name for name, _ in heads] == sorted(RANGES) == cmdpax.algorithms()
+        assert [name for name, _ in heads] == sorted([*RANGES, *PLANNING]) == cmdpax.algorithms()
         tables = re.split(r"^[\w-]+: .*\n", out, flags=re.MULTILINE)[1:]
         for (name, summary), table in zip(heads, tables, strict=True):
             known = registered(name)
@@ -53,7 +75,11 @@ class TestListing:
                 if line.startswith("│")
             ]
             found = {row[0]: tuple(row[1:5]) for row in rows if row[0]}  # a meaning may be folded
-            assert found == parameters(name)
+            expected = parameters(name)
+            assert [*found] == [*expected]
+            for each, (*whole, bounds) in expected.items():
+                assert list(found[each][:3]) == whole
+                assert bounds.startswith(found[each][3])  # the words of a choice may be folded
             for one in known.parameters:
                 assert one.help.split()[0] in table
 
@@ -64,20 +90,18 @@ class TestListing:
         assert list(found) == ["algorithms"]
         assert [one["name"] for one in found["algorithms"]] == cmdpax.algorithms()
         for one in found["algorithms"]:
-            assert set(one) == {"name", "summary", "anytime", "parameters"}
+            assert set(one) == {"name", "summary", "anytime", "replans", "parameters"}
             assert one["anytime"] is True
-            assert one["summary"].startswith("Algorithm ")
-            _, tau = RANGES[one["name"]]
-            assert {each["name"]: each["default"] for each in one["parameters"]} == {
-                "step_size": [0.1, 0.0, 0.0],
-                "regularization": [tau, 0.0, 0.0],
-                "max_multiplier": 6.0,
-                "margin": [0.0, 0.0, 0.0],
-            }
+            assert one["replans"] is (one["name"] in PLANNING)
+            assert one["summary"]
             for each in one["parameters"]:
-                symbol, kind, _, bounds = parameters(one["name"])[each["name"]]
+                symbol, kind, default, bounds = parameters(one["name"])[each["name"]]
                 assert (each["symbol"], each["kind"], each["range"]) == (symbol, kind, bounds)
-                assert (each["choices"], bool(each["help"])) == ([], True)
+                plain = [float(default), 0.0, 0.0] if kind == "schedule" else each["default"]
+                assert each["default"] == plain
+                assert f"{each['default']:g}" == default if kind == "number" else True
+                words = bounds.split(", ") if kind == "choice" else []
+                assert (each["choices"], bool(each["help"])) == (words, True)
 
     def test_defaults_are_what_is_learned_with(self, run, saved_bandit):
         _, out, _ = run("algorithms", "--json")

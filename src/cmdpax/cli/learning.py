@@ -58,6 +58,8 @@ def algorithms(as_json: AsJson = False) -> None:
         listing = table("", ("parameter", "", "kind", "default", "range", "meaning"), rows)
         for column in listing.columns:
             column.justify = "left"
+        for column in listing.columns[:4]:
+            column.no_wrap = True  # what has to be typed is not cut
         results.print(listing)
 
 
@@ -67,6 +69,7 @@ def _described(algorithm: Algorithm) -> dict[str, Any]:
         "name": algorithm.name,
         "summary": algorithm.summary,
         "anytime": algorithm.anytime,
+        "replans": algorithm.replans,
         "parameters": [
             {name: getattr(one, name) for name in fields} | {"default": one.plain(one.default)}
             for one in algorithm.parameters

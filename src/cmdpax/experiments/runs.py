@@ -18,7 +18,13 @@ from cmdpax.experiments.specification import Grids, Models, Specification, to_op
 from cmdpax.learners import Algorithm, as_algorithm
 from cmdpax.learners.optimism import Optimism
 from cmdpax.learning.loop import model_bytes
-from cmdpax.learning.settings import RUN_BYTES, Configuration, RunSettings, as_seeds
+from cmdpax.learning.settings import (
+    RUN_BYTES,
+    Configuration,
+    RunSettings,
+    as_seeds,
+    require_countable,
+)
 from cmdpax.model.cmdp import CMDP
 from cmdpax.model.files import load
 from cmdpax.model.rescaling import require_unit_rewards
@@ -149,6 +155,7 @@ def _configurations(
 ) -> Iterator[tuple[Any, Optimism]]:
     """All combinations of an algorithm's parameters, in its own order, and of optimism."""
     num_episodes = specification.num_episodes
+    require_countable(algorithm, specification.settings)
     values = [grids.parameters.get(name, (None,)) for name in algorithm.names]
     profiles = grids.optimism or (specification.optimism,)
     for *picked, profile in itertools.product(*values, profiles):

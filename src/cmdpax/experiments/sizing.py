@@ -136,12 +136,13 @@ def _share(batches: Sequence[Batch], work: Work) -> Share:
 def _durations(batches: Sequence[Batch], work: Work) -> tuple[float, float]:
     """The seconds that all batches take to run and to compile."""
     trial = work._replace(wanted=trial_of(work.wanted))
-    rates: dict[Any, float] = {}  # seconds per run and episode
+    rates: dict[Any, float] = {}  # seconds per unit of effort
     running = compiling = 0.0
     for batch in batches:
         kind = (kind_of(batch.runs[0], work.models), len(batch.runs))
         if kind not in rates:
             rates[kind], compile_seconds = measure(trial, batch)
             compiling += compile_seconds
-        running += rates[kind] * len(batch.runs) * work.wanted.num_episodes
+        efforts = (run.configuration.effort(work.wanted.num_episodes) for run in batch.runs)
+        running += rates[kind] * sum(efforts)
     return running, compiling

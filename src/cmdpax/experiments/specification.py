@@ -37,7 +37,7 @@ from cmdpax.environments import describe
 from cmdpax.errors import CmdpaxError, FileError, ParameterError, in_line, nearest_name, shown
 from cmdpax.learners import Algorithm, address_of, as_algorithm, registered, require_name
 from cmdpax.learners.optimism import Optimism, as_optimism
-from cmdpax.learning.settings import RunSettings, as_seeds
+from cmdpax.learning.settings import RunSettings, as_seeds, require_countable
 from cmdpax.schemes.schedules import Schedule
 from cmdpax.storage.limits import require_room
 from cmdpax.storage.texts import read_toml
@@ -220,6 +220,9 @@ class Specification(BaseModel):
     def _check(self) -> "Specification":
         as_seeds(self.seeds)
         to_optimism(self.optimism, self.settings.num_episodes)
+        for grids in self.algorithms:
+            if (known := registered(grids.name)) is not None:
+                require_countable(known, self.settings)
         return self
 
     @property

@@ -157,9 +157,10 @@ def _require_stationary(
     if not wanted.settings.stationary:
         return
     known = all(run.configuration.optimism.rewards == "known" for run in runs)
+    wide = all(run.configuration.algorithm.replans for run in runs)
     for model in models.values():
         try:
-            require_stationary(model.cmdp, known, wanted.num_episodes)
+            require_stationary(model.cmdp, known, 0 if wide else wanted.num_episodes)
         except ParameterError as error:
             raise ParameterError(f"{model.name}: {error}") from None
 

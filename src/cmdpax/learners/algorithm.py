@@ -8,7 +8,6 @@ import typing
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
-from cmdpax.checks import require_count
 from cmdpax.errors import ParameterError, in_line, nearest_name, shown
 from cmdpax.learners.base import Factory
 from cmdpax.schemes.hyperparameters import Hyperparameters, require_damped
@@ -107,8 +106,6 @@ class Algorithm:
             if name not in self.names:
                 hint = nearest_name(name, {*self.names, *others})
                 raise ParameterError(f"{self.name} has no parameter {name!r}; {hint}.")
-        if not self.replans:
-            require_count("num_episodes", num_episodes)
         chosen = choose(self.record, self.parameters, given, num_episodes)
         if self.check is not None:
             self.check(chosen, num_episodes)

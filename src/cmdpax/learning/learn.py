@@ -21,7 +21,13 @@ from cmdpax.learning.group import Collected
 from cmdpax.learning.history import History
 from cmdpax.learning.loop import Progress, make_task
 from cmdpax.learning.manifest import read_manifest, write_manifest
-from cmdpax.learning.settings import UNSAFE_AT, Configuration, RunSettings, as_seeds
+from cmdpax.learning.settings import (
+    UNSAFE_AT,
+    Configuration,
+    RunSettings,
+    as_seeds,
+    require_countable,
+)
 from cmdpax.learning.workers import find_saddles, run_batch
 from cmdpax.model.cmdp import CMDP
 from cmdpax.model.rescaling import require_unit_rewards
@@ -147,6 +153,7 @@ def learn_batch(
         raise ParameterError("one batch cannot mix known and estimated rewards; make two.")
     if len({run.algorithm.choices(run.parameters) for run in configurations}) != 1:
         raise ParameterError("one batch cannot mix parameters that are compiled in; make several.")
+    require_countable(configurations[0].algorithm, settings)
     _require_room(cmdp, len(configurations), settings)
     solution = solve(cmdp)
     _warn_small_cap(cmdp, solution, configurations)
@@ -216,10 +223,9 @@ def _require_room(cmdp: CMDP, num_runs: int, settings: RunSettings) -> None:
 def _keeps_policies(cmdp: CMDP, configurations: Sequence[Configuration], num_episodes: int) -> bool:
     """Whether the policies of all plans of all runs fit into what a history may take for them."""
     _, *pairs = cmdp.sizes
-    growth = min(getattr(run.parameters, "growth", 0.0) for run in configurations)
-    spaced = math.log1p(num_episodes) / math.log1p(growth) + 1 / growth if growth else math.inf
-    num_plans = min(num_episodes, 5 * spaced)  # short stretches are often several times as many
-    return 8 * math.prod(pairs) * num_plans * len(configurations) < _POLICY_BYTES
+    plans = sum(run.effort(num_episodes) for run in configurations)
+    # Short stretches are often several times as many.
+    return 8 * math.prod(pairs) * 5 * plans < _POLICY_BYTES
 
 
 def _require_finite(configurations: Sequence[Configuration], collected: Collected) -> None:

@@ -130,6 +130,20 @@ def _as_levels(levels: Any) -> tuple[float, ...]:
     return found
 
 
+def require_countable(algorithm: Algorithm, settings: RunSettings) -> None:
+    """Refuse settings with which an algorithm cannot count its episodes.
+
+    Raises:
+        ParameterError: too many episodes for 32 bits, or too few bits for stretches of episodes.
+    """
+    if not algorithm.replans:
+        require_count("num_episodes", settings.num_episodes)
+    elif settings.precision == "single":
+        raise ParameterError(
+            f'precision is "single", and {algorithm.name} counts in 64 bits; use "double".'
+        )
+
+
 class Configuration(NamedTuple):
     """One run: its seed, and what the user chose for it."""
 
@@ -142,6 +156,17 @@ class Configuration(NamedTuple):
     def words(self) -> str:
         """The parameters, for people."""
         return parameters_in_words(self.parameters)
+
+    def effort(self, num_episodes: int) -> float:
+        """What its time grows with: episodes, or plans of a learner that plans now and then."""
+        if not self.algorithm.replans:
+            return num_episodes
+        growth = getattr(self.parameters, "growth", 0.0)
+        if growth == 0:
+            return num_episodes
+        return min(
+            num_episodes, math.log1p(growth * num_episodes) / math.log1p(growth) + 1 / growth
+        )
 
     def describe(self) -> dict[str, Any]:
         """As JSON holds it; schedules are (initial, exponent, offset)."""

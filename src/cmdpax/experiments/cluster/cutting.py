@@ -30,13 +30,14 @@ def trial_of(wanted: Specification) -> Specification:
 
 
 def measure(work: Work, batch: Batch) -> tuple[float, float]:
-    """Run a trial twice; returns seconds per run and episode, and those of compilation."""
+    """Run a trial twice; returns seconds per unit of effort, and those of compilation."""
     took = []
     for _ in range(2):
         start = time.perf_counter()
         run_in_parts(work, batch)
         took.append(time.perf_counter() - start)
-    return took[1] / (len(batch.runs) * work.wanted.num_episodes), max(took[0] - took[1], 0.0)
+    effort = sum(run.configuration.effort(work.wanted.num_episodes) for run in batch.runs)
+    return took[1] / effort, max(took[0] - took[1], 0.0)
 
 
 def cut(
@@ -48,13 +49,14 @@ def cut(
 ) -> list[Batch]:
     """Cut all runs into batches for these workers; a run that takes longer is a batch of its own.
 
-    Rates are seconds per run and episode; where none is known, batches are small. Runs that a
+    Rates are seconds per unit of effort; where none is known, batches are small. Runs that a
     worker runs at once stay together, if they are not too many.
     """
     batches = []
     for kind, members in by_kind(runs, models).items():
         rate = rates[kind]
-        each = 0.0 if rate is None else rate * wanted.num_episodes
+        effort = max(run.configuration.effort(wanted.num_episodes) for run in members)
+        each = 0.0 if rate is None else rate * effort
         num_constraints = models[members[0].fingerprint].cmdp.num_constraints
         most = _most_runs(len(members), each, run_bytes(num_constraints, wanted), pool)
         most = most if rate is not None else min(most, pool.together)

@@ -260,7 +260,7 @@ class TestRefused:
     def test_parameters_of_other_learners_and_impossible_ones(self, algorithm: str) -> None:
         with pytest.raises(cmdpax.ParameterError, match="has no parameter 'step_size'"):
             learn(algorithm, step_size=0.1)
-        with pytest.raises(cmdpax.ParameterError, match="growth is -0.1, it must not be negative"):
+        with pytest.raises(cmdpax.ParameterError, match=r"growth is -0\.1, it must not be negative"):
             learn(algorithm, growth=-0.1)
         with pytest.raises(cmdpax.ParameterError, match="stretch is 0"):
             learn(algorithm, stretch=0)
@@ -270,5 +270,5 @@ class TestRefused:
     def test_more_episodes_than_can_be_counted(self, algorithm: str) -> None:
         with pytest.raises(cmdpax.ParameterError, match="num_episodes is"):
             learn(algorithm, num_episodes=10**16)
-        with pytest.raises(cmdpax.ParameterError, match="memory|room|take"):
+        with pytest.raises(cmdpax.ParameterError, match=r"memory|room|take"):
             learn(algorithm, num_episodes=10**12, log=True)

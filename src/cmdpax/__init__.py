@@ -46,6 +46,7 @@ from cmdpax.planning import (
     Solution,
     slater_gap,
     solve,
+    solve_many,
     solve_regularized,
 )
 from cmdpax.schemes import presets as parameters
@@ -155,6 +156,7 @@ __all__ = [
     "schedules",
     "slater_gap",
     "solve",
+    "solve_many",
     "solve_regularized",
     "sweep",
     "validate",

@@ -50,7 +50,7 @@ from cmdpax.planning.batched_simplex import (
 
 _MISSED = 1e-9  # of scale: by how much a policy may miss a threshold
 _MOST_ROUNDS, _MORE_ROUNDS = 100, 50  # in all, and more for every constraint
-_MOST_PIVOTS = 20  # per row of the master problem, in one round
+_MOST_PIVOTS, _MORE_PIVOTS = 20, 2  # in one round, and more for every row of the master problem
 
 
 class Plan(NamedTuple):
@@ -288,7 +288,8 @@ def _round(program: _Program, state: _State) -> _State:
     before = jax.tree.map(
         lambda new, old: jnp.where(state.turn == 0, new, old), single, state.basis
     )
-    noise, most = 4 * program.epsilon, _MOST_PIVOTS * before.variables.shape[0]
+    noise = 4 * program.epsilon
+    most = _MOST_PIVOTS + _MORE_PIVOTS * before.variables.shape[0]
     goal = 2 * program.epsilon
     basis = optimise(columns, before, goal, noise, state.active, most)
     stalled = jnp.all(basis.variables == before.variables, axis=0) & (state.turn > 0)

@@ -21,10 +21,12 @@ from cmdpax.planning.column_generation import Generator, Outcome
 TOLERANCE = 1e-9
 """How far a policy may miss a threshold, relative to the scale of its constraint."""
 
+SENSITIVE = 1e-3
+"""Of scale: rounding that changes the optimum by more decides about it."""
+
 _SLACK_TOLERANCE = 1e-13
 _ROUNDING = 2.0**-51  # of values, per unit of horizon
 _MOST_ROUNDING = 1e-10
-_SENSITIVE = 1e-3  # effects of rounding on the optimum, relative to scale, that call for caution
 _MOST_STEPS = 100
 
 
@@ -78,7 +80,7 @@ def maximise(
         found = generator.maximise_signal(tolerance * scales[signal], relaxation, signal)
         effect = found.multipliers @ scales[1:] * negligible_slack(horizon, cautious=True)
         closed = not relaxation or not generator.is_open(found, tolerance)
-        if closed and effect <= _SENSITIVE * scales[signal]:
+        if closed and effect <= SENSITIVE * scales[signal]:
             break
     return found
 

@@ -35,6 +35,8 @@ class Solution:
             `gap`.
         num_columns: policies that column generation used (0 for the occupancy LP).
         method: "column-generation" or "occupancy-lp": the method that solved it.
+        feasible: whether some policy meets the thresholds; where none does, `solve` raises and
+            `solve_many` returns the policy with the largest worst slack.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class Solution:
         *,
         num_columns: int,
         recover: Recover,
+        feasible: bool = True,
     ) -> None:
         """Keep the numbers; large arrays are made when first asked for."""
         self.method = method
@@ -53,6 +56,7 @@ class Solution:
         self.multipliers = certificate.multipliers
         self.gap = certificate.gap
         self.num_columns = num_columns
+        self.feasible = feasible
         self._cmdp = cmdp
         self._recover = functools.cache(recover)
 

@@ -24,7 +24,9 @@ TOLERANCE = 1e-9
 SENSITIVE = 1e-3
 """Of scale: rounding that changes the optimum by more decides about it."""
 
-_SLACK_TOLERANCE = 1e-13
+SLACK_TOLERANCE = 1e-13
+"""The gap at which a worst slack is the largest, relative to scale."""
+
 _ROUNDING = 2.0**-51  # of values, per unit of horizon
 _MOST_ROUNDING = 1e-10
 _MOST_STEPS = 100
@@ -49,7 +51,7 @@ def raise_slack(generator: Generator, thresholds: np.ndarray, goal: float) -> Ou
     """The largest slack relative to the scales of the constraints, or one that reaches the goal."""
     scaled = generator.scaled
     clipped, scales = scaled.clipped(thresholds), scaled.magnitudes[1:]
-    return generator.maximise_slack(clipped, scales, _SLACK_TOLERANCE, goal)
+    return generator.maximise_slack(clipped, scales, SLACK_TOLERANCE, goal)
 
 
 def maximise(
@@ -126,9 +128,7 @@ def slater_gap_of(generator: Generator, thresholds: np.ndarray) -> SlaterGap:
     wanted = scaled.thresholds(thresholds)
     gap = float(((scaled.limit - wanted) / units).min())  # an upper bound
     for _ in range(_MOST_STEPS):
-        found = generator.maximise_slack(
-            wanted + units * gap, scales, _SLACK_TOLERANCE, goal=np.inf
-        )
+        found = generator.maximise_slack(wanted + units * gap, scales, SLACK_TOLERANCE, goal=np.inf)
         share = found.multipliers * units
         lower = gap + min(found.bound, 0.0) / share.sum()
         met = not lower < gap or found.bound >= -_ROUNDING * scaled.limit
@@ -138,6 +138,6 @@ def slater_gap_of(generator: Generator, thresholds: np.ndarray) -> SlaterGap:
     weights = found.master.weights
     columns = np.array([column.signal_values[1:] for column in generator.columns[: len(weights)]])
     reached = float(((weights @ columns - wanted) / units).min())
-    if (gap - reached) * share.sum() <= _SLACK_TOLERANCE * scaled.limit:
+    if (gap - reached) * share.sum() <= SLACK_TOLERANCE * scaled.limit:
         gap = reached  # rounder numbers
     return SlaterGap(float(np.ldexp(gap, smallest)) + 0.0, int(share.argmax()))  # no -0.0

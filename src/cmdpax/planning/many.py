@@ -30,7 +30,7 @@ from cmdpax.model.validation import validate
 from cmdpax.planning import batched
 from cmdpax.planning.certificate import Certificate, Rounding, rounding_of
 from cmdpax.planning.column_generation import Generator
-from cmdpax.planning.feasibility import SENSITIVE, TOLERANCE, negligible_slack, raise_slack
+from cmdpax.planning.feasibility import SENSITIVE, SLACK_TOLERANCE, TOLERANCE, negligible_slack
 from cmdpax.planning.recovery import Mixture, Plan, recover_plan, simplify_plan
 from cmdpax.planning.scaling import scale
 from cmdpax.planning.solution import Solution, solve
@@ -215,7 +215,7 @@ def _judge(stack: CMDP, plans: Any, tolerance: float) -> _Judged:
     solved = plans.feasible & met & ~sensitive & (gaps <= tolerance * of_rewards)
     shares = plans.multipliers * of_constraints  # they sum to 1 where nothing is feasible
     doubt = np.sum(shares * more, axis=1)
-    largest = plans.slack_bound - plans.worst_slack <= _SLACK_GAP
+    largest = plans.slack_bound <= plans.worst_slack + _SLACK_GAP
     unfeasible = ~plans.feasible & (plans.slack_bound + doubt < -TOLERANCE) & largest
     copies = np.array(plans.constraint_values), np.array(plans.multipliers)
     return _Judged(plans, *copies, gaps, solved, unfeasible)
@@ -302,8 +302,13 @@ def _missed(cmdp: CMDP, found: _Judged, index: int) -> Solution:
 def _missed_by_columns(cmdp: CMDP) -> Solution:
     """The same by the planner that has more bits."""
     generator = Generator(cmdp, None, max_columns=10_000)
-    slack = raise_slack(generator, cmdp.thresholds, goal=np.inf)
-    scaled, mixture = generator.scaled, Mixture.of(generator.columns, slack.master.weights)
+    scaled = generator.scaled
+    scales, wanted = scaled.magnitudes[1:], scaled.thresholds(cmdp.thresholds)
+    # What no policy comes near is lowered for all constraints alike; see `batched`.
+    excess = max(float((wanted / scales).max()) - scaled.limit, 0.0)
+    lowered = np.maximum(wanted - excess * scales, -scaled.limit)
+    slack = generator.maximise_slack(lowered, scales, SLACK_TOLERANCE, goal=np.inf)
+    mixture = Mixture.of(generator.columns, slack.master.weights)
     units = np.ldexp(1.0, scaled.exponents[1:])
     return _infeasible(
         cmdp,

@@ -1,10 +1,11 @@
-"""Exact planning: column generation against HiGHS, frontiers against solves, large gridworlds.
+"""Exact planning: against HiGHS, many models and frontiers against solves, large gridworlds.
 
     python benchmarks/planning.py [--repeats 3] [--largest 100000] [--skip-lp]
+    python benchmarks/planning.py --many [--repeats 3]
     python benchmarks/planning.py --before FOLDER
 
-The second compares this checkout with another one of the library, in one run: processes of both
-take turns.
+The second plans many models at once, and nothing else. The third compares this checkout with
+another one of the library, in one run: processes of both take turns.
 
 Ratios are taken within one run, median against median: machines are noisy, ratios less so. Every
 gridworld is solved in a process of its own, whose peak memory is that of the operating system.
@@ -30,6 +31,7 @@ SIZES = (
     {"num_states": 50, "num_actions": 5, "horizon": 20, "num_constraints": 3},
     {"num_states": 100, "num_actions": 5, "horizon": 20, "num_constraints": 5},
 )
+MANY = ((1, 16), (1, 64), (1, 256), (1, 1024), (2, 256), (3, 256), (5, 256))  # I, models
 
 
 def timed(function: Callable[[], Any]) -> tuple[float, Any]:
@@ -78,6 +80,62 @@ def against_the_linear_program(repeats: int) -> None:
     print_table(
         f"Column generation against HiGHS on the occupancy LP (dense random CMDPs, median of "
         f"{repeats})",
+        rows,
+    )
+
+
+def many_at_once(repeats: int) -> None:
+    """`solve_many` and its compiled core against a loop over `solve`, which take turns."""
+    import jax
+    import numpy as np
+
+    import cmdpax
+    from cmdpax.planning.batched import plan_stacked
+
+    core, rows = jax.jit(plan_stacked), []
+    for num_constraints, count in MANY:
+        sizes = {"num_constraints": num_constraints}  # S = A = H = 5
+        cmdps = [cmdpax.environments.make("random", **sizes, seed=seed) for seed in range(count)]
+        stack = jax.tree.map(lambda *arrays: np.stack(arrays), *cmdps)
+
+        def plan(start: Any, stack: Any = stack) -> Any:
+            with jax.enable_x64(True):
+                return jax.block_until_ready(core(stack, start))
+
+        zeros = np.zeros((count, num_constraints))
+        first, _ = timed(lambda cmdps=cmdps: cmdpax.solve_many(cmdps))
+        cold = plan(zeros)
+        runs: dict[str, list[float]] = {"loop": [], "many": [], "core": []}
+        for _ in range(repeats):
+            seconds, solutions = timed(lambda cmdps=cmdps: [cmdpax.solve(one) for one in cmdps])
+            runs["loop"].append(seconds)
+            for _ in range(5):
+                seconds, found = timed(lambda cmdps=cmdps: cmdpax.solve_many(cmdps))
+                runs["many"].append(seconds)
+                runs["core"].append(timed(lambda plan=plan, zeros=zeros: plan(zeros))[0])
+        loop, many, compiled = (statistics.median(seconds) for seconds in runs.values())
+        warm = plan(1.02 * np.asarray(cold.multipliers))
+        pairs = zip(found, solutions, strict=True)
+        rows.append(
+            {
+                "I": str(num_constraints),
+                "models": str(count),
+                "loop over solve [ms]": f"{1e3 * loop:.0f}",
+                "solve_many [ms]": f"{1e3 * many:.1f} ({1e3 * min(runs['many']):.1f})",
+                "ratio": f"{loop / many:.0f}×",
+                "models/s": f"{count / many:,.0f}",
+                "core alone [ms]": f"{1e3 * compiled:.1f} ({1e3 * min(runs['core']):.1f})",
+                "core: ratio": f"{loop / compiled:.0f}×",
+                "compile [s]": f"{first - many:.1f}",
+                "inductions: mean, most": f"{cold.rounds.mean():.1f}, {cold.rounds.max()}",
+                "warm": f"{warm.rounds.mean():.1f}",
+                "largest gap": f"{max(one.gap for one in found):.1e}",
+                "difference of optima": f"{max(abs(a.value - b.value) for a, b in pairs):.1e}",
+            }
+        )
+    print_table(
+        f"Many random models, S = A = H = 5, against a loop over solve (medians of {repeats}, "
+        "the fastest in brackets; warm: λ of the optimum times 1.02)",
         rows,
     )
 
@@ -280,6 +338,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--largest", type=int, default=100_000, help="largest gridworld, S")
     parser.add_argument("--skip-lp", action="store_true", help="gridworlds only")
+    parser.add_argument("--many", action="store_true", help="many models at once only")
     parser.add_argument("--before", metavar="FOLDER", help="compare with another checkout")
     parser.add_argument("--time", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--grid", type=int, choices=GRIDS, help=argparse.SUPPRESS)
@@ -299,9 +358,13 @@ def main() -> None:
     if arguments.before:
         before_and_after(arguments.before, arguments.repeats)
         return
+    if arguments.many:
+        many_at_once(arguments.repeats)
+        return
     import_time()
     if not arguments.skip_lp:
         against_the_linear_program(arguments.repeats)
+        many_at_once(arguments.repeats)
         frontier_against_solves(arguments.repeats)
     growing_gridworlds(arguments.largest, arguments.repeats)
 

@@ -339,7 +339,7 @@ def _judge(
     total = 1.0 + jnp.sum(jnp.abs(vertex.duals[1:]), axis=0)
     bound = jnp.where(basis.second, state.bound.value, state.slack_bound.value)
     over = (bound - vertex.value <= tolerance * total) | stalled
-    slack = slack_of(basis, vertex)
+    slack = slack_of(basis)
     relaxed = state.active & over & ~basis.second & (slack >= program.missed)
     relaxation = jnp.where(relaxed, jnp.minimum(goal - slack, -program.missed), basis.relaxation)
     basis = basis._replace(second=basis.second | relaxed, relaxation=relaxation)

@@ -108,13 +108,10 @@ def plan_greedily(models: Stack, weights: Float[Array, "J B"]) -> Greedy:
     """Greedy backward induction, and the values of every signal on the way."""
     num_signals, batch = weights.shape
     num_states = models.initial.shape[0]
-    num_actions = models.signals.shape[3]
-    kind = jnp.uint8 if num_actions <= 256 else jnp.int32
 
     def step(values: Float[Array, "J S B"], index: Array) -> tuple[Array, Array]:
         q_values = pick_step(models.signals, index) + _backup(models, index, values)
-        values, actions = _choose(q_values, weights)
-        return values, actions.astype(kind)
+        return _choose(q_values, weights)
 
     zeros = jnp.zeros((num_signals, num_states, batch), weights.dtype)
     values, actions = jax.lax.scan(
@@ -123,25 +120,25 @@ def plan_greedily(models: Stack, weights: Float[Array, "J B"]) -> Greedy:
     return Greedy(jnp.sum(models.initial[None] * values, axis=1), actions)
 
 
+def _kept(array: Array) -> Array:
+    """The array as it is: otherwise it would be computed again for every number that is read."""
+    kept: Array = jax.lax.optimization_barrier(array)  # type: ignore[no-untyped-call]
+    return kept
+
+
 def _choose(
     q_values: Float[Array, "J S A B"], weights: Float[Array, "J B"]
 ) -> tuple[Float[Array, "J S B"], Integer[Array, "S B"]]:
     """The actions that maximise Σ_j w_j Q_j, the lowest where they tie, and their values."""
     num_signals, _, num_actions, _ = q_values.shape
+    q_values = _kept(q_values)
     terms = [weights[j][None, None] * q_values[j] for j in range(num_signals)]
-    total = functools.reduce(operator.add, terms)
-    if num_actions > _MAX_UNROLLED:
-        actions = jnp.argmax(total, axis=1).astype(jnp.int32)
-        chosen = jnp.take_along_axis(q_values, actions[None, :, None], axis=2)
-        return chosen[:, :, 0], actions
-    most, values = total[:, 0], q_values[:, :, 0]
-    actions = jnp.zeros(most.shape, jnp.int32)
-    for action in range(1, num_actions):
-        better = total[:, action] > most
-        most = jnp.where(better, total[:, action], most)
-        values = jnp.where(better[None], q_values[:, :, action], values)
-        actions = jnp.where(better, action, actions)
-    return values, actions
+    total = _kept(functools.reduce(operator.add, terms))
+    kind = jnp.uint8 if num_actions <= 256 else jnp.int32  # [H, S] can be large
+    actions = _kept(jnp.argmax(total, axis=1).astype(kind))
+    chosen = actions[:, None] == jnp.arange(num_actions, dtype=kind)[None, :, None]
+    # A sum with one term: choosing number by number is not vectorised.
+    return jnp.sum(jnp.where(chosen[None], q_values, 0.0), axis=2), actions
 
 
 def _backup(models: Stack, step: Array, values: Float[Array, "J S B"]) -> Float[Array, "J S A B"]:
@@ -195,7 +192,8 @@ def _push(models: Stack, step: Array, mass: Float[Array, "S A B"]) -> Float[Arra
             return jnp.einsum("sat,sab->tb", rows[0], mass)
         return jnp.einsum("bsat,sab->tb", rows, mass)
     if models.successors is None:
-        return jnp.sum(rows * mass[None], axis=(1, 2))
+        arrivals = _sum(lambda s: rows[:, s] * mass[s][None], rows.shape[1])  # [T, A, B]
+        return jnp.sum(arrivals, axis=1)
     lists = pick_step(models.successors, step)
     flow = rows * mass[None]
     empty = jnp.zeros((models.initial.shape[0], models.batch), mass.dtype)

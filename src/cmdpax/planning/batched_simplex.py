@@ -150,18 +150,22 @@ def _at(table: Float[Array, "*k V B"], variable: Integer[Array, " B"]) -> Float[
 
 def vertex_of(columns: Columns, basis: Basis) -> Vertex:
     """Values and duals at a basis."""
+    point = _point(basis)
     gains = _gains(columns, basis.second)
     of_basis = jnp.stack([_at(gains, variable) for variable in basis.variables])
-    right = -basis.relaxation[None] * jnp.ones_like(of_basis)
-    right = right.at[0].set(1.0)
-    point = apply(basis.inverse, right)
     duals = jnp.sum(of_basis[:, None] * basis.inverse, axis=0)
     return Vertex(point, jnp.sum(of_basis * point, axis=0), duals)
 
 
-def slack_of(basis: Basis, vertex: Vertex) -> Float[Array, " B"]:
+def _point(basis: Basis) -> Float[Array, "M B"]:
+    """The inverse times the right-hand side, (1, -ρ, …, -ρ)."""
+    first, others = basis.inverse[:, 0], jnp.sum(basis.inverse[:, 1:], axis=1)
+    return first - basis.relaxation[None] * others
+
+
+def slack_of(basis: Basis) -> Float[Array, " B"]:
     """t; 0 where it is not in the basis."""
-    return jnp.sum(jnp.where(basis.variables == 0, vertex.point, 0.0), axis=0)
+    return jnp.sum(jnp.where(basis.variables == 0, _point(basis), 0.0), axis=0)
 
 
 def weights_of(columns: Columns, basis: Basis, vertex: Vertex) -> Float[Array, "M B"]:
@@ -216,8 +220,7 @@ def _pivot(
     active: Bool[Array, " B"],
 ) -> tuple[Basis, Bool[Array, " B"]]:
     """One step of simplex in each active model, and whether there was something to gain."""
-    vertex = vertex_of(columns, basis)
-    starts = active & ~basis.second & (slack_of(basis, vertex) >= goal)
+    starts = active & ~basis.second & (slack_of(basis) >= goal)
     basis = basis._replace(second=basis.second | starts)
     vertex = vertex_of(columns, basis)
     reduced = _gains(columns, basis.second) - jnp.sum(vertex.duals[:, None] * program, axis=0)

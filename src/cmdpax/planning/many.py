@@ -9,13 +9,13 @@ Rounding errors are bounded as in `certificate`, once for all models of a call: 
 signal exceeds 1, so that bounds of the largest model hold for the others. The planner's own
 formulas, D(λ) = V_r + Σ_i λ_i (V_{u_i} - c_i), add a few roundings of V_u and c per constraint.
 
-Models are planned in parts of a power of two of them, which compile a program each; parts are
-filled up with copies, and planned side by side where there are several cores.
+Models are planned in parts of a power of two of them, the last one filled up with copies: each such
+number compiles a program. Threads do not pay, since JAX runs programs this small in the thread that
+calls, and lets no other one go on.
 """
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import jax
@@ -160,17 +160,12 @@ def _solve_batch(
 
 
 def _plan_all(stack: CMDP, start: np.ndarray) -> batched.Plan:
-    """Plan a stack part by part, on all cores."""
-    bounds = range(0, len(start), _LARGEST_PART)
-    work = functools.partial(_plan_part, stack, start)
-    if len(bounds) == 1:
-        return work(0)
-    with ThreadPoolExecutor() as pool:
-        parts = list(pool.map(work, bounds))
+    """Plan a stack part by part."""
+    firsts = range(0, len(start), _LARGEST_PART)
+    parts = [_plan_part(stack, start, first) for first in firsts]
     return jax.tree.map(lambda *arrays: np.concatenate(arrays), *parts)
 
 
-@in_double_precision
 def _plan_part(stack: CMDP, start: np.ndarray, first: int) -> batched.Plan:
     """Plan some of the models, and copies of the first of them up to a power of two."""
     count = min(len(start) - first, _LARGEST_PART)

@@ -18,6 +18,7 @@ PROMISED = {
     "save": ["cmdp", "path"],
     "evaluate": ["cmdp", "policy"],
     "solve": ["cmdp", "method"],
+    "solve_many": ["cmdps"],
     "solve_regularized": ["cmdp", "regularization", "max_multiplier"],
     "from_costs": ["transitions", "rewards", "costs", "limits", "initial", "horizon"],
     "sweep": ["specification", "out"],

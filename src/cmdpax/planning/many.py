@@ -15,7 +15,7 @@ calls, and lets no other one go on.
 """
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -31,7 +31,7 @@ from cmdpax.planning import batched
 from cmdpax.planning.certificate import Certificate, Rounding, rounding_of
 from cmdpax.planning.column_generation import Generator
 from cmdpax.planning.feasibility import SENSITIVE, SLACK_TOLERANCE, TOLERANCE, negligible_slack
-from cmdpax.planning.recovery import Mixture, Plan, recover_plan, simplify_plan
+from cmdpax.planning.recovery import Mixture, Recover, recover_plan, simplify_plan
 from cmdpax.planning.scaling import scale
 from cmdpax.planning.solution import Solution, solve
 
@@ -271,7 +271,9 @@ def _confirmed(cmdp: CMDP, found: _Judged, index: int) -> Solution:
     )
 
 
-def _simpler_plan(cmdp: CMDP, occupancy: np.ndarray, certificate: Certificate) -> Plan:
+def _simpler_plan(
+    cmdp: CMDP, occupancy: np.ndarray, certificate: Certificate
+) -> tuple[np.ndarray, np.ndarray]:
     """The Markov policy, random in as few places as that of `solve`."""
     scaled = scale(cmdp)
     values = np.insert(certificate.constraint_values, 0, certificate.value)
@@ -283,7 +285,7 @@ def _simpler_plan(cmdp: CMDP, occupancy: np.ndarray, certificate: Certificate) -
 def _missed(cmdp: CMDP, found: _Judged, index: int) -> Solution:
     """Where nothing is feasible."""
     plans = found.plans
-    plan = Plan(plans.policy[index].copy(), plans.occupancy[index].copy())
+    plan = plans.policy[index].copy(), plans.occupancy[index].copy()
     return _infeasible(
         cmdp,
         found.constraint_values[index],
@@ -319,7 +321,7 @@ def _infeasible(
     constraint_values: np.ndarray,
     multipliers: np.ndarray,
     num_columns: int,
-    recover: Callable[[], Plan],
+    recover: Recover,
 ) -> Solution:
     certificate = Certificate(np.nan, constraint_values, multipliers, np.nan)
     return Solution(

@@ -260,9 +260,7 @@ class TestRefused:
     def test_parameters_of_other_learners_and_impossible_ones(self, algorithm: str) -> None:
         with pytest.raises(cmdpax.ParameterError, match="has no parameter 'step_size'"):
             learn(algorithm, step_size=0.1)
-        with pytest.raises(
-            cmdpax.ParameterError, match=r"growth is -0\.1, it must not be"
-        ):
+        with pytest.raises(cmdpax.ParameterError, match=r"growth is -0\.1, it must not be"):
             learn(algorithm, growth=-0.1)
         with pytest.raises(cmdpax.ParameterError, match="stretch is 0"):
             learn(algorithm, stretch=0)

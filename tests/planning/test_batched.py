@@ -14,6 +14,7 @@ import cmdpax
 import strategies
 from checks import EXACT, assert_distributions, one_step
 from cmdpax.jax_context import cast, in_double_precision
+from cmdpax.planning import batched, feasibility
 from cmdpax.planning.batched import Plan, plan
 from golden_files import Golden
 
@@ -60,6 +61,10 @@ def assert_exact(cmdp: cmdpax.CMDP, found: Plan, tolerance: float = EXACT) -> No
     np.testing.assert_allclose(reached.occupancy, found.occupancy, rtol=0, atol=tolerance)
     assert np.all(found.constraint_values >= cmdp.thresholds - tolerance)
     assert np.all(found.multipliers >= 0)
+
+
+def test_tolerances_are_those_of_solve() -> None:
+    assert batched._MISSED == feasibility.TOLERANCE
 
 
 def test_golden_models(golden: Golden) -> None:

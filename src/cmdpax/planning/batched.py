@@ -28,6 +28,7 @@ from jax.custom_batching import custom_vmap
 from jaxtyping import Array, Bool, Float, Integer
 
 from cmdpax.model.cmdp import CMDP
+from cmdpax.model.validation import ROW_SUM_TOLERANCE
 from cmdpax.planning.batched_induction import (
     Scales,
     Stack,
@@ -48,7 +49,7 @@ from cmdpax.planning.batched_simplex import (
     weights_of,
 )
 
-_MISSED = 1e-9  # of scale: by how much a policy may miss a threshold
+_MISSED = 1e-9  # of scale: by how much a policy may miss a threshold, as in `feasibility`
 _MOST_ROUNDS, _MORE_ROUNDS = 100, 50  # in all, and more for every constraint
 _MOST_PIVOTS, _MORE_PIVOTS = 20, 2  # in one round, and more for every row of the master problem
 
@@ -192,7 +193,8 @@ def _program(
     What no policy comes near is lowered for all constraints alike, which changes no policy's place
     among the others, and what every policy exceeds is raised.
     """
-    limit = (models.horizon + 1) * (1 + 1e-8) ** models.horizon  # more than any value
+    # More than any value, though rows may sum to a little more than 1.
+    limit = (models.horizon + 1) * (1 + ROW_SUM_TOLERANCE) ** models.horizon
     excess = jnp.maximum(jnp.max(thresholds / magnitudes[1:], axis=0) - limit, 0.0)
     lowered = jnp.maximum(thresholds - excess[None] * magnitudes[1:], -limit)
     return _Program(models, lowered, magnitudes, excess)
@@ -288,9 +290,8 @@ def _round(program: _Program, state: _State) -> _State:
     before = jax.tree.map(
         lambda new, old: jnp.where(state.turn == 0, new, old), single, state.basis
     )
-    noise = 4 * program.epsilon
+    goal, noise = 2 * program.epsilon, 4 * program.epsilon
     most = _MOST_PIVOTS + _MORE_PIVOTS * before.variables.shape[0]
-    goal = 2 * program.epsilon
     basis = optimise(columns, before, goal, noise, state.active, most)
     stalled = jnp.all(basis.variables == before.variables, axis=0) & (state.turn > 0)
     stalled &= basis.second == state.for_value
@@ -306,8 +307,7 @@ def _price(program: _Program, state: _State) -> _State:
     slacks = new.slacks[:, 0] + state.basis.relaxation[None]
     value = objective * new.gains[0] + jnp.sum(state.multipliers * slacks, axis=0)
     bound = _Bound(value, state.multipliers, found.actions)
-    columns = program.columns(state.values, state.valid)
-    place = _slot(columns, state) & state.active[None]  # [N, B]
+    place = _slot(program.columns(state.values, state.valid), state) & state.active[None]
     return state._replace(
         values=jnp.where(place[None], found.signal_values[:, None], state.values),
         actions=jnp.where(place[:, None, None], found.actions[None], state.actions),
@@ -320,14 +320,13 @@ def _price(program: _Program, state: _State) -> _State:
 def _slot(columns: Columns, state: _State) -> Bool[Array, "N B"]:
     """Where the next column goes: a free slot, else that of the column that promises least."""
     num_constraints, slots, _ = columns.slacks.shape
-    numbers = 1 + num_constraints + jnp.arange(slots, dtype=jnp.int32)[:, None]
-    used = jnp.any(state.basis.variables[:, None] == numbers[None], axis=0) & state.valid
+    places = jnp.arange(slots, dtype=jnp.int32)[:, None]
+    numbers = 1 + num_constraints + places[None]
+    used = jnp.any(state.basis.variables[:, None] == numbers, axis=0) & state.valid
     objective = jnp.where(state.for_value[None], columns.gains, 0.0)
     promise = objective + jnp.sum(state.multipliers[:, None] * columns.slacks, axis=0)
     ranked = jnp.where(used, jnp.inf, jnp.where(state.valid, promise, -jnp.inf))
-    return jnp.arange(slots, dtype=jnp.int32)[:, None] == jnp.argmin(ranked, axis=0)[None].astype(
-        jnp.int32
-    )
+    return places == jnp.argmin(ranked, axis=0).astype(jnp.int32)[None]
 
 
 def _judge(

@@ -273,9 +273,8 @@ def _exchange(
     moves: Bool[Array, " B"],
 ) -> Basis:
     """The basis with another variable in one place, where the model moves."""
-    place = (jnp.arange(direction.shape[0], dtype=jnp.int32)[:, None] == leaving[None]) & moves[
-        None
-    ]  # [M, B]
+    places = jnp.arange(direction.shape[0], dtype=jnp.int32)[:, None]
+    place = (places == leaving[None]) & moves[None]  # [M, B]
     pivot = jnp.where(moves, _at(direction, leaving), 1.0)
     matrix = jnp.where(place[None], column[:, None], basis.matrix)
     row = jnp.sum(jnp.where(place[:, None], basis.inverse, 0.0), axis=0) / pivot[None]

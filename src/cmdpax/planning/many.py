@@ -15,6 +15,7 @@ calls, and lets no other one go on.
 """
 
 import functools
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -80,11 +81,9 @@ def solve_many(
     _check_shapes(models)
     start = _checked_start(multipliers, len(models), models[0].num_constraints)
     size = _batch_size(models[0])
-    solutions = []
-    for first in range(0, len(models), size):
-        batch = slice(first, first + size)
-        solutions += _solve_batch(models[batch], start[batch], tolerance, first)
-    return solutions
+    batches = [slice(first, first + size) for first in range(0, len(models), size)]
+    found = (_solve_batch(models[at], start[at], tolerance, at.start) for at in batches)
+    return list(itertools.chain.from_iterable(found))
 
 
 def _check_shapes(models: Sequence[CMDP]) -> None:

@@ -5,7 +5,7 @@ CMDPs' means.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,15 +35,6 @@ PANELS = {
         ("weak_objective", "weak regret, objective"),
     ),
 }
-
-
-class Line(NamedTuple):
-    """A configuration to draw."""
-
-    algorithm: str
-    configuration: str
-    label: str
-    colour: str
 
 
 def plot_sweep(
@@ -103,8 +94,11 @@ def pick_cmdps(results: Results, wanted: str | None) -> list[str]:
 
 def best_lines(
     results: Results, algorithms: Sequence[str] | None, cmdps: Sequence[str]
-) -> list[Line]:
-    """Pick every algorithm's best configuration on these CMDPs, in a fixed order of colours."""
+) -> list[dict[str, Any]]:
+    """Pick every algorithm's best configuration on these CMDPs, in a fixed order of colours.
+
+    A line to draw has `algorithm`, `configuration`, `label` and `colour`.
+    """
     known = results.best(cmdps=cmdps).to_dicts()
     names = [row["algorithm"] for row in known]
     for name in algorithms or ():
@@ -115,9 +109,7 @@ def best_lines(
             )
     known.sort(key=lambda row: not is_baseline(row["algorithm"]))
     return [
-        Line(
-            row["algorithm"], row["configuration"], row["algorithm"], colour_of(row["algorithm"], i)
-        )
+        row | {"label": row["algorithm"], "colour": colour_of(row["algorithm"], i)}
         for i, row in enumerate(known)
         if algorithms is None or row["algorithm"] in algorithms
     ]
@@ -126,7 +118,7 @@ def best_lines(
 def draw_lines(
     axis: Any,
     results: Results,
-    lines: Sequence[Line],
+    lines: Sequence[dict[str, Any]],
     column: "str | polars.Expr",
     cmdps: Sequence[str],
     least: float = -np.inf,
@@ -134,12 +126,13 @@ def draw_lines(
     """Draw mean and interval of a column for each configuration; bands are cut off at `least`."""
     dashed = isinstance(column, str) and "strong" in column
     for line in lines:
-        episodes, values = curve(results, line.configuration, column, cmdps)
+        episodes, values = curve(results, line["configuration"], column, cmdps)
         mean, half = values.mean(axis=0), half_width(values)
         half = np.where(np.isfinite(half), half, 0.0)
-        style = "--" if dashed and is_baseline(line.algorithm) else "-"
+        style = "--" if dashed and is_baseline(line["algorithm"]) else "-"
         around = (np.maximum(mean - half, least), mean + half)
-        band(axis, episodes, mean, around, color=line.colour, label=line.label, linestyle=style)
+        named = {"color": line["colour"], "label": line["label"]}
+        band(axis, episodes, mean, around, linestyle=style, **named)
 
 
 def curve(
@@ -162,7 +155,7 @@ def curve(
     return episodes, table["value"].to_numpy().reshape(-1, len(episodes))
 
 
-def _multipliers(results: Results, lines: Sequence[Line], fingerprint: str) -> "Figure":
+def _multipliers(results: Results, lines: Sequence[dict[str, Any]], fingerprint: str) -> "Figure":
     """Draw λ of each constraint on one CMDP, the optimum dotted."""
     import polars
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from cmdpax.experiments import Results
 from cmdpax.figures.style import REFERENCE, canvas, save_figure
-from cmdpax.figures.sweeps import Line, best_lines, curve, draw_lines, name_lines, plot_sweep
+from cmdpax.figures.sweeps import best_lines, curve, draw_lines, name_lines, plot_sweep
 from cmdpax.paper.reproduction.experiment import DUAL, PRIMAL_DUAL
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ def iterates(paper: Results, cmdp: str) -> "Figure":
         mean, single = axes[:, place]
         draw_lines(mean, paper, lines, column, [cmdp])
         for line in lines:
-            episodes, values = curve(paper, line.configuration, column, [cmdp])
-            single.plot(episodes, values[0], color=line.colour, linewidth=0.8)
+            episodes, values = curve(paper, line["configuration"], column, [cmdp])
+            single.plot(episodes, values[0], color=line["colour"], linewidth=0.8)
         mean.set_ylabel(f"{label}\n(mean of {len(values)} runs)", fontsize=9)
         single.set_ylabel(f"{label}\n(one run)", fontsize=9)
         for axis in (mean, single):
@@ -85,7 +85,12 @@ def long_run(long: Results) -> "Figure":
         (PRIMAL_DUAL[1], "regularization_exponent", True, "regularized, decaying τ", "#009E73"),
     )
     lines = [
-        Line(name, _configuration(long, name, column, decays), label, colour)
+        {
+            "algorithm": name,
+            "configuration": _configuration(long, name, column, decays),
+            "label": label,
+            "colour": colour,
+        }
         for name, column, decays, label, colour in kinds
     ]
     panels = (
@@ -111,10 +116,10 @@ def _configuration(long: Results, algorithm: str, column: str, decays: bool) -> 
     return str(rows["configuration"][0])
 
 
-def _named(paper: Results, pair: tuple[str, str], cmdp: str) -> list[Line]:
+def _named(paper: Results, pair: tuple[str, str], cmdp: str) -> list[dict[str, Any]]:
     """Pick each algorithm's best configuration on the CMDP, vanilla first, with a short name."""
-    lines = {line.algorithm: line for line in best_lines(paper, pair, [cmdp])}
-    return [lines[name]._replace(label=name.partition("-")[0]) for name in pair]
+    lines = {line["algorithm"]: line for line in best_lines(paper, pair, [cmdp])}
+    return [lines[name] | {"label": name.partition("-")[0]} for name in pair]
 
 
 def _finished(figure: "Figure", axes: Any) -> "Figure":

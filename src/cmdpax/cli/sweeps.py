@@ -158,7 +158,7 @@ def best_table(title: str, best: Any) -> Any:
 
 def _print_estimate(found: Any, as_json: bool) -> None:
     if as_json:
-        print_json(found._asdict() | {"cut": [share._asdict() for share in found.cut]})
+        print_json(found._asdict())
         return
     rows = (
         *((("workers", f"{found.workers:,}"),) if found.workers is not None else ()),
@@ -173,10 +173,11 @@ def _print_estimate(found: Any, as_json: bool) -> None:
     print_facts("Nothing was run", rows)
     if found.cut:
         names = ("algorithm", "S, A, H, I", "runs", "batches", "runs each", "s each")
-        results.print(table("The batches, at most", names, [_row(share) for share in found.cut]))
+        results.print(table("The batches, at most", names, [_row(**share) for share in found.cut]))
 
 
-def _row(share: Any) -> tuple[str, ...]:
-    counts = (share.runs, share.batches, share.batch_runs)
-    seconds = f"{share.batch_seconds:.3g}"
-    return (share.algorithm, share.sizes, *(f"{count:,}" for count in counts), seconds)
+def _row(
+    algorithm: str, sizes: str, runs: int, batches: int, batch_runs: int, batch_seconds: float
+) -> tuple[str, ...]:
+    counts = (f"{count:,}" for count in (runs, batches, batch_runs))
+    return (algorithm, sizes, *counts, f"{batch_seconds:.3g}")

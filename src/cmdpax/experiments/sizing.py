@@ -14,26 +14,6 @@ from cmdpax.experiments.specification import Specification, read_specification
 _COMPRESSED = 0.65  # Parquet's share of the plain bytes, measured
 
 
-class Share(NamedTuple):
-    """How the runs of one kind are cut for a cluster.
-
-    Attributes:
-        algorithm: that of all of them.
-        sizes: S, A, H and I of their CMDPs.
-        runs: how many there are.
-        batches: into how many batches they are cut.
-        batch_runs: the runs of the largest batch.
-        batch_seconds: about how long the longest batch takes a worker.
-    """
-
-    algorithm: str
-    sizes: str
-    runs: int
-    batches: int
-    batch_runs: int
-    batch_seconds: float
-
-
 class Estimate(NamedTuple):
     """What a sweep would take, without what the folder has already.
 
@@ -46,7 +26,9 @@ class Estimate(NamedTuple):
         seconds: about how long it takes on this machine, with compilation, or on the cluster.
         compile_seconds: the part of it that is compilation; not known for a cluster.
         workers: those of the cluster; None without one.
-        cut: how the runs are cut for the cluster.
+        cut: how the runs are cut for the cluster, a row of a table for those of one kind:
+            `algorithm`, `sizes` (S, A, H and I), `runs`, `batches`, and of the largest batch
+            `batch_runs` and `batch_seconds`.
     """
 
     runs: int
@@ -57,7 +39,7 @@ class Estimate(NamedTuple):
     seconds: float
     compile_seconds: float
     workers: int | None = None
-    cut: tuple[Share, ...] = ()
+    cut: tuple[dict[str, Any], ...] = ()
 
 
 def estimate(
@@ -120,17 +102,18 @@ def _on_cluster(nothing: Estimate, address: str, missing: Sequence[Run], work: W
     )
 
 
-def _share(batches: Sequence[Batch], work: Work) -> Share:
+def _share(batches: Sequence[Batch], work: Work) -> dict[str, Any]:
     counts = [len(batch.runs) for batch in batches]
     sizes = work.models[batches[0].runs[0].fingerprint].cmdp.sizes
-    return Share(
-        algorithm=batches[0].algorithm,
-        sizes=f"{sizes.num_states}, {sizes.num_actions}, {sizes.horizon}, {sizes.num_constraints}",
-        runs=sum(counts),
-        batches=len(batches),
-        batch_runs=max(counts),
-        batch_seconds=max(batch.seconds for batch in batches),
-    )
+    return {
+        "algorithm": batches[0].algorithm,
+        "sizes": f"{sizes.num_states}, {sizes.num_actions}, {sizes.horizon}, "
+        f"{sizes.num_constraints}",
+        "runs": sum(counts),
+        "batches": len(batches),
+        "batch_runs": max(counts),
+        "batch_seconds": max(batch.seconds for batch in batches),
+    }
 
 
 def _durations(batches: Sequence[Batch], work: Work) -> tuple[float, float]:

@@ -12,7 +12,7 @@ import pytest
 
 import broken_learners
 import cmdpax
-from cmdpax.learners.contract import factory_name, first_flaws, flawed_runs, flaws_of
+from cmdpax.learners.contract import earliest_flaws, factory_name, first_flaws, flaws_of
 from cmdpax.learning.loop import Task
 from cmdpax.learning.workers import run_batch
 from configurations import configured, designed
@@ -275,4 +275,5 @@ def test_the_earliest_flaw_counts() -> None:
         flaws = flaws_of(jax.numpy.asarray(policies.sum(axis=-1)), jax.numpy.asarray(multipliers))
         found = np.asarray(first_flaws(flaws, 11))
     assert found.tolist() == [[14, 13, 12], [0, 0, 0], [12, 0, 0]]
-    assert flawed_runs(found) == [(0, 2, 12), (2, 0, 12)]
+    earliest, episodes = earliest_flaws(found)
+    assert (earliest.tolist(), episodes.tolist()) == ([2, 0, 0], [12, 0, 12])

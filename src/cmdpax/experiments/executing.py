@@ -13,7 +13,7 @@ from cmdpax.errors import CmdpaxError
 from cmdpax.experiments.measures import curve_rows, final_rows
 from cmdpax.experiments.runs import Batch, Model, episodes_in_memory, make_batches
 from cmdpax.experiments.specification import Specification
-from cmdpax.learners.contract import FLAWS, flawed_runs
+from cmdpax.learners.contract import FLAWS, earliest_flaws
 from cmdpax.learning.group import Collected
 from cmdpax.learning.history import Account
 from cmdpax.learning.loop import Task, make_task
@@ -140,15 +140,14 @@ def run_one(
 
 def _flawed(batch: Batch, flaws: np.ndarray) -> list[Outcome]:
     """The runs whose learner returned what cannot be accounted for, by flaw."""
-    found = flawed_runs(flaws)
+    earliest, episodes = earliest_flaws(flaws)
     failed = []
     for flaw, (what, fix) in enumerate(FLAWS):
-        if some := [one for one in found if one.flaw == flaw]:
-            first = min(some, key=lambda one: one.episode)
-            seed = batch.runs[first.place].configuration.seed
-            error = f"{what}, first in episode {first.episode} (seed {seed}); {fix}."
-            runs = [batch.runs[one.place] for one in some]
-            failed.append(Outcome.failure(Batch(runs), error))
+        if places := np.flatnonzero((earliest == flaw) & (episodes > 0)).tolist():
+            first = min(places, key=lambda place: int(episodes[place]))
+            seed = batch.runs[first].configuration.seed
+            error = f"{what}, first in episode {episodes[first]} (seed {seed}); {fix}."
+            failed.append(Outcome.failure(Batch([batch.runs[place] for place in places]), error))
     return failed
 
 

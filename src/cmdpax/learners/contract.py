@@ -8,7 +8,7 @@ exp(log_policy), so a policy has no negative entries and only its sums have to b
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import jax
 import jax.numpy as jnp
@@ -58,31 +58,23 @@ def first_flaws(
     return jnp.where(jnp.any(found, axis=0), episodes, 0)
 
 
-class Flawed(NamedTuple):
-    """A run that cannot be accounted for: its place, and its earliest flaw."""
-
-    place: int
-    flaw: int  # of `FLAWS`
-    episode: int
-
-
-def flawed_runs(firsts: Integer[np.ndarray, "R 3"]) -> list[Flawed]:
-    """The runs with a flaw, from what `first_flaws` found."""
-    return [
-        Flawed(int(place), int(flaw), int(firsts[place, flaw]))
-        for place in np.flatnonzero(firsts.any(axis=1))
-        for flaw in [np.where(firsts[place] > 0, firsts[place], np.inf).argmin()]
-    ]
+def earliest_flaws(
+    firsts: Integer[np.ndarray, "R 3"],
+) -> tuple[Integer[np.ndarray, " R"], Integer[np.ndarray, " R"]]:
+    """The earliest flaw of each run and its episode, from what `first_flaws` found; 0 if none."""
+    flaws = np.where(firsts > 0, firsts, np.inf).argmin(axis=1)
+    return flaws, np.take_along_axis(firsts, flaws[:, None], axis=1)[:, 0]
 
 
 def require_sound(
     algorithm: str, firsts: Integer[np.ndarray, "R 3"], name_run: Callable[[int], str]
 ) -> None:
     """Raise for the first run with a flaw; `name_run` says which one it is."""
-    for place, flaw, episode in flawed_runs(firsts)[:1]:
-        what, fix = FLAWS[flaw]
-        run = f" ({name})" if (name := name_run(place)) else ""
-        raise LearnerError(f"{algorithm} returned {what} in episode {episode}{run}; {fix}.")
+    flaws, episodes = earliest_flaws(firsts)
+    for place in np.flatnonzero(episodes)[:1]:
+        what, fix = FLAWS[flaws[place]]
+        run = f" ({name})" if (name := name_run(int(place))) else ""
+        raise LearnerError(f"{algorithm} returned {what} in episode {episodes[place]}{run}; {fix}.")
 
 
 # ----------------------------------------------------------------------------- while it is traced

@@ -15,9 +15,9 @@ import exact
 import strategies
 from certified import HARD, METHODS, flaws_of_gap, flaws_on
 from checks import one_step
-from cmdpax.planning.certificate import rounding_of, sharper_bound
+from cmdpax.planning.certificate import Rounding, sharper_bound
 from cmdpax.planning.dynamic_program import greedy_values
-from cmdpax.planning.scaling import scale
+from cmdpax.planning.scaling import Scaled
 from degenerate import degenerate
 from lanes import quick_or_whole
 
@@ -161,10 +161,10 @@ def test_units_change_nothing_but_the_units(units: tuple[float, ...], method: st
 @pytest.mark.usefixtures("double_precision")
 @given(cmdp=strategies.cmdps(kinds=strategies.CONSTRAINED), data=st.data())
 def test_errors_of_computed_bounds_are_bounded(cmdp: cmdpax.CMDP, data: st.DataObject) -> None:
-    scaled = scale(cmdp).cmdp
+    scaled = Scaled(cmdp).cmdp
     size = st.floats(0.0, 1e6)
     multipliers = np.array([data.draw(size) for _ in range(cmdp.num_constraints)])
-    rounding, model = rounding_of(scaled), exact.as_exact(scaled)
+    rounding, model = Rounding(scaled), exact.as_exact(scaled)
     weights = np.insert(multipliers, 0, 1.0)
     computed = weights @ greedy_values(scaled, weights[None])[0] - multipliers @ scaled.thresholds
     error = float(rounding.of_bound(multipliers, 0, scaled.thresholds))
@@ -179,7 +179,7 @@ def test_errors_of_computed_bounds_are_bounded(cmdp: cmdpax.CMDP, data: st.DataO
 
 def test_large_models_get_no_second_look() -> None:
     cmdp = cmdpax.environments.make("gridworld", height=40, width=40, horizon=200)
-    bounds = rounding_of(cmdp)
+    bounds = Rounding(cmdp)
     thresholds = np.zeros(cmdp.num_constraints)
     assert sharper_bound(cmdp, bounds, thresholds, 0, thresholds, 0.0) is None
 

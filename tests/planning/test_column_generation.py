@@ -156,8 +156,8 @@ def test_new_thresholds_keep_columns_and_bounds(paper: Golden) -> None:
     assert moved.multipliers == pytest.approx(first.multipliers, abs=1e-12)
     scaled = generator.scaled
     price = scaled.user_multipliers(first.multipliers)[0]
-    expected = scaled.number(first.master.value) + 0.01 * price
-    assert scaled.number(moved.master.value) == pytest.approx(expected, abs=1e-12)
+    expected = scaled.number(first.value) + 0.01 * price
+    assert scaled.number(moved.value) == pytest.approx(expected, abs=1e-12)
     assert scaled.number(moved.bound) == pytest.approx(expected, abs=1e-12)
     again = maximise(generator, thresholds, 1e-10)
-    assert again.master.value == pytest.approx(first.master.value, abs=1e-12)
+    assert again.value == pytest.approx(first.value, abs=1e-12)

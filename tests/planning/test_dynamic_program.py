@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("double_precision")
 
 
 def plan_greedily(cmdp: cmdpax.CMDP, weights: np.ndarray) -> Any:
-    """One greedy plan, as NumPy arrays."""
+    """One greedy plan, (V_r, V_u) and actions, as NumPy arrays."""
     with jax.enable_x64(True):
         plans = greedy_plans(cmdp, jnp.asarray(weights)[None])
         return jax.tree.map(lambda leaf: np.asarray(leaf)[0], plans)
@@ -27,7 +27,7 @@ _soft_plan = jax.jit(soft_plan)
 
 
 def plan_softly(cmdp: cmdpax.CMDP, weights: np.ndarray, temperature: float) -> Any:
-    """One soft plan, as NumPy arrays."""
+    """One soft plan, the maximum, (V_r, V_u) and log π, as NumPy arrays."""
     with jax.enable_x64(True):
         plan = _soft_plan(cmdp, jnp.asarray(weights), jnp.asarray(temperature))
         return jax.tree.map(np.asarray, plan)
@@ -46,28 +46,30 @@ def test_greedy_plans_are_optimal_and_evaluate_themselves(
 ) -> None:
     model = reference.densify(cmdp)
     weights = np.insert(data.draw(strategies.multipliers(cmdp)), 0, reward_weight)
-    plan = plan_greedily(cmdp, weights)
+    signal_values, actions = plan_greedily(cmdp, weights)
     best = reference.best_value(model, weighted(model, weights))
-    assert plan.signal_values @ weights == pytest.approx(best, abs=1e-12)
-    policy = np.eye(cmdp.num_actions)[plan.actions]
+    assert signal_values @ weights == pytest.approx(best, abs=1e-12)
+    policy = np.eye(cmdp.num_actions)[actions]
     value, constraint_values, _ = reference.evaluate(model, policy)
     expected = np.insert(constraint_values, 0, value)
-    np.testing.assert_allclose(plan.signal_values, expected, rtol=0, atol=1e-12)
-    np.testing.assert_array_equal(greedy_values(cmdp, weights[None])[0], plan.signal_values)
+    np.testing.assert_allclose(signal_values, expected, rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(greedy_values(cmdp, weights[None])[0], signal_values)
 
 
 def test_ties_go_to_the_lowest_action() -> None:
     cmdp = cmdpax.CMDP(
         np.full((1, 2, 3, 2), 0.5), [[[0, 1, 1], [1, 1, 1]]], [], [], [0.5, 0.5], horizon=2
     )
-    assert plan_greedily(cmdp, np.ones(1)).actions.tolist() == [[1, 0], [1, 0]]
+    _, actions = plan_greedily(cmdp, np.ones(1))
+    assert actions.tolist() == [[1, 0], [1, 0]]
 
 
 def test_more_actions_than_a_byte_counts() -> None:
     rewards = np.zeros((1, 1, 300))
     rewards[0, 0, 299] = 1.0
     cmdp = cmdpax.CMDP(np.ones((1, 1, 300, 1)), rewards, [], [], [1.0])
-    assert plan_greedily(cmdp, np.ones(1)).actions.tolist() == [[299]]
+    _, actions = plan_greedily(cmdp, np.ones(1))
+    assert actions.tolist() == [[299]]
     assert cmdpax.solve(cmdp).policy[0, 0].argmax() == 299
 
 
@@ -76,13 +78,12 @@ def test_vmap_over_stacked_models_equals_one_by_one() -> None:
     stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *models)
     assert stacked.rewards.shape == (3, 5, 5, 5)
     weights = jnp.asarray([1.0, 0.5])
-    together = jax.jit(jax.vmap(greedy_plan, in_axes=(0, None)))(stacked, weights)
+    plan_all = jax.jit(jax.vmap(greedy_plan, in_axes=(0, None)))
+    all_values, all_actions = plan_all(stacked, weights)
     for index, model in enumerate(models):
-        alone = plan_greedily(model, np.asarray(weights))
-        np.testing.assert_array_equal(together.actions[index], alone.actions)
-        np.testing.assert_allclose(
-            together.signal_values[index], alone.signal_values, rtol=0, atol=1e-13
-        )
+        values, actions = plan_greedily(model, np.asarray(weights))
+        np.testing.assert_array_equal(all_actions[index], actions)
+        np.testing.assert_allclose(all_values[index], values, rtol=0, atol=1e-13)
 
 
 def test_vmap_over_stacked_successor_lists() -> None:
@@ -91,10 +92,10 @@ def test_vmap_over_stacked_successor_lists() -> None:
     stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *models)
     temperature = jnp.asarray(0.1)
     weights = jnp.asarray([1.0, 0.5])
-    together = jax.vmap(soft_plan, in_axes=(0, None, None))(stacked, weights, temperature)
+    _, _, together = jax.vmap(soft_plan, in_axes=(0, None, None))(stacked, weights, temperature)
     for index, model in enumerate(models):
-        alone = plan_softly(model, np.asarray(weights), 0.1)
-        np.testing.assert_allclose(together.log_policy[index], alone.log_policy, rtol=0, atol=1e-11)
+        _, _, alone = plan_softly(model, np.asarray(weights), 0.1)
+        np.testing.assert_allclose(together[index], alone, rtol=0, atol=1e-11)
 
 
 # ------------------------------------------------------------------------------------ soft planning
@@ -106,15 +107,15 @@ def test_soft_plans_agree_with_the_definition(
 ) -> None:
     model = reference.densify(cmdp)
     weights = np.insert(data.draw(strategies.multipliers(cmdp)), 0, 1.0)
-    plan = plan_softly(cmdp, weights, temperature)
+    best, signal_values, log_policy = plan_softly(cmdp, weights, temperature)
     value, policy = reference.soft_plan(model, weighted(model, weights), temperature)
-    assert plan.value == pytest.approx(value, abs=1e-11)
-    np.testing.assert_allclose(np.exp(plan.log_policy), policy, rtol=0, atol=1e-10)
+    assert best == pytest.approx(value, abs=1e-11)
+    np.testing.assert_allclose(np.exp(log_policy), policy, rtol=0, atol=1e-10)
     reached = reference.evaluate(model, policy)
     expected = np.insert(reached.constraint_values, 0, reached.value)
-    np.testing.assert_allclose(plan.signal_values, expected, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(signal_values, expected, rtol=0, atol=1e-10)
     entropy = reference.entropy(model, policy)
-    assert plan.value == pytest.approx(expected @ weights + temperature * entropy, abs=1e-10)
+    assert best == pytest.approx(expected @ weights + temperature * entropy, abs=1e-10)
 
 
 @given(cmdp=strategies.cmdps(), data=st.data(), temperature=st.sampled_from([0.01, 1.0]))
@@ -127,30 +128,32 @@ def test_soft_plans_beat_other_policies_with_their_entropy(
     reached = reference.evaluate(model, other)
     total = np.insert(reached.constraint_values, 0, reached.value) @ weights
     total += temperature * reference.entropy(model, other)
-    assert total <= plan_softly(cmdp, weights, temperature).value + 1e-10
+    best, _, _ = plan_softly(cmdp, weights, temperature)
+    assert total <= best + 1e-10
 
 
 @given(cmdp=strategies.cmdps(), temperature=st.sampled_from([1e-6, 1e-4, 1e-2]))
 def test_soft_values_lie_just_above_greedy_ones(cmdp: cmdpax.CMDP, temperature: float) -> None:
     weights = np.ones(1 + cmdp.num_constraints)
-    greedy = plan_greedily(cmdp, weights).signal_values @ weights
-    soft = plan_softly(cmdp, weights, temperature).value
+    signal_values, _ = plan_greedily(cmdp, weights)
+    greedy = signal_values @ weights
+    soft, _, _ = plan_softly(cmdp, weights, temperature)
     most = temperature * cmdp.horizon * np.log(cmdp.num_actions)
     assert greedy - 1e-12 <= soft <= greedy + most + 1e-12
 
 
 def test_soft_policies_become_greedy_as_the_temperature_falls(paper: Golden) -> None:
     weights = np.array([1.0, 0.4])
-    greedy = np.eye(5)[plan_greedily(paper.cmdp, weights).actions]
-    distances = [
-        np.abs(np.exp(plan_softly(paper.cmdp, weights, temperature).log_policy) - greedy).max()
-        for temperature in (0.3, 0.03, 3e-3, 3e-4, 3e-5)
-    ]
+    _, actions = plan_greedily(paper.cmdp, weights)
+    distances = []
+    for temperature in (0.3, 0.03, 3e-3, 3e-4, 3e-5):
+        _, _, log_policy = plan_softly(paper.cmdp, weights, temperature)
+        distances.append(np.abs(np.exp(log_policy) - np.eye(5)[actions]).max())
     assert distances == sorted(distances, reverse=True)
     assert distances[-1] < 1e-12
 
 
 def test_log_policies_do_not_underflow() -> None:
     cmdp = cmdpax.CMDP(np.ones((1, 1, 2, 1)), [[[1.0, 0.0]]], [], [], [1.0])
-    plan = plan_softly(cmdp, np.ones(1), 1e-4)
-    assert plan.log_policy.tolist() == [[[0.0, -10_000.0]]]
+    _, _, log_policy = plan_softly(cmdp, np.ones(1), 1e-4)
+    assert log_policy.tolist() == [[[0.0, -10_000.0]]]

@@ -27,7 +27,7 @@ def test_it_mixes_columns() -> None:
     solution = solve(make([1.0, -1.0], [0.0, 3.0]), [0.0])
     assert solution.value == pytest.approx(0.75, abs=1e-15)
     assert solution.weights == pytest.approx([0.75, 0.25], abs=1e-15)
-    assert solution.multipliers == pytest.approx([0.25], abs=1e-15)
+    assert solution.duals == pytest.approx([0.25], abs=1e-15)
 
 
 def test_it_goes_on_with_new_columns_and_another_objective() -> None:
@@ -38,7 +38,7 @@ def test_it_goes_on_with_new_columns_and_another_objective() -> None:
     slack = master.solve()
     # (-w + (1 - w), w - (1 - w)/2) are equal at w = 3/7.
     assert slack.value == pytest.approx(1 / 7, abs=1e-15)
-    assert slack.multipliers.sum() == pytest.approx(1.0, abs=1e-15)
+    assert slack.duals.sum() == pytest.approx(1.0, abs=1e-15)
     master.maximise_signal(0, np.zeros(2))
     assert master.solve().value == pytest.approx(0.5, abs=1e-15)
     # Slacks down to -0.5:
@@ -51,7 +51,7 @@ def test_slacks_count_in_their_units() -> None:
     master.maximise_slack(np.zeros(2), np.array([1.0, 3.0]))
     slack = master.solve()
     assert slack.value == pytest.approx(0.25, abs=1e-15)  # (1/4, 3/4) in units of (1, 3)
-    assert slack.multipliers @ [1.0, 3.0] == pytest.approx(1.0, abs=1e-15)
+    assert slack.duals @ [1.0, 3.0] == pytest.approx(1.0, abs=1e-15)
 
 
 def test_other_thresholds_and_signals() -> None:
@@ -62,7 +62,7 @@ def test_other_thresholds_and_signals() -> None:
         assert solution.weights[1:] == pytest.approx([one, other], abs=1e-15)
     solution = solve(master, [-1.0, 0.25], signal=1)
     assert solution.value == pytest.approx(0.75, abs=1e-15)
-    assert solution.multipliers == pytest.approx([0.0, 1.0], abs=1e-15)
+    assert solution.duals == pytest.approx([0.0, 1.0], abs=1e-15)
 
 
 def test_without_constraints_the_best_column_is_taken() -> None:
@@ -92,7 +92,7 @@ def test_without_a_vertex_the_last_mixture_stays(monkeypatch: pytest.MonkeyPatch
     fresh.maximise_slack(np.zeros(1), np.ones(1))
     slack = fresh.solve()
     assert (slack.value, slack.weights.tolist()) == (3.0, [0.0, 1.0])
-    assert slack.multipliers.tolist() == [1.0]
+    assert slack.duals.tolist() == [1.0]
 
 
 def test_a_mixture_that_misses_a_row_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,9 +100,9 @@ def test_a_mixture_that_misses_a_row_is_not_believed(monkeypatch: pytest.MonkeyP
     before = solve(master, [0.0])
 
     def wrong(*arguments: object) -> object:
-        vertex = maximise(*arguments)
-        first_column = vertex.basis == 2  # after t and a surplus
-        return vertex._replace(point=first_column.astype(np.longdouble))
+        basis, _, duals = maximise(*arguments)
+        first_column = basis == 2  # after t and a surplus
+        return basis, first_column.astype(np.longdouble), duals
 
     monkeypatch.setattr(module, "maximise", wrong)
     np.testing.assert_array_equal(master.solve().weights, before.weights)
@@ -130,7 +130,7 @@ def test_it_is_as_good_as_highs(seed: int) -> None:
     assert solution.value == pytest.approx(-expected.fun, abs=1e-6)
     assert np.all(solution.weights @ columns[:, 1:] >= thresholds - 1e-10)
     # Weak duality holds for any multipliers, with equality at the optimum.
-    prices = columns[:, 0] + (columns[:, 1:] - thresholds + 1e-12) @ solution.multipliers
+    prices = columns[:, 0] + (columns[:, 1:] - thresholds + 1e-12) @ solution.duals
     assert prices.max() == pytest.approx(solution.value, abs=1e-9)
 
 

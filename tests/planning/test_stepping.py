@@ -7,7 +7,7 @@ import cmdpax
 import reference
 import strategies
 from cmdpax.planning import stepping
-from cmdpax.planning.scaling import scale
+from cmdpax.planning.scaling import Scaled
 from cmdpax.planning.stepping import Stepper, occupancy_of, values_ahead
 
 
@@ -61,7 +61,7 @@ def test_several_masses_are_pushed_at_once() -> None:
 @given(cmdp=strategies.cmdps(), exponents=st.data())
 def test_scaling_is_exact(cmdp: cmdpax.CMDP, exponents: st.DataObject) -> None:
     factor = 2.0 ** exponents.draw(st.integers(-300, 300))
-    scaled = scale(cmdp.replace(rewards=factor * cmdp.rewards))
+    scaled = Scaled(cmdp.replace(rewards=factor * cmdp.rewards))
     np.testing.assert_array_equal(
         np.ldexp(scaled.cmdp.rewards, scaled.exponents[0]), factor * cmdp.rewards
     )

@@ -59,15 +59,14 @@ def dual(is_soft: bool, knowledge: Knowledge, hyperparameters: Hyperparameters) 
         reward = model.signals[:, 0] + constraints
         if is_soft:
             reward = reward + regularization * model.transition_bonus * log_num_actions
-        result = backward_plan(
+        _, values, log_policy = backward_plan(
             lambda step: (at_step(model.transitions, step), reward[step], model.signals[step]),
             knowledge.sizes,
             soft(regularization) if is_soft else greedy,
             knowledge.initial,
             unrolled=is_short(horizon),
         )
-        values = result.signal_values[1:]
-        return DualState(episode, result.log_policy, multipliers, values, statistics)
+        return DualState(episode, log_policy, multipliers, values[1:], statistics)
 
     def init(_: Key[Array, ""]) -> DualState:
         first = jnp.asarray(1, jnp.int32)

@@ -44,7 +44,7 @@ _MOST_INTEGERS = 300_000  # the same, for integers
 _BITS = 256  # after the binary point: numbers of 1e-60 keep all their digits
 
 
-class Rounding(NamedTuple):
+class Rounding:
     """Bounds on the rounding errors of one (scaled) model.
 
     Attributes:
@@ -54,10 +54,34 @@ class Rounding(NamedTuple):
         size: bounds on |V_r| and |V_u|, `[1 + I]`.
     """
 
-    of_values: np.ndarray
-    of_policy: np.ndarray
-    of_maximum: np.ndarray
-    size: np.ndarray
+    def __init__(self, cmdp: CMDP) -> None:
+        """Bound the errors of a model."""
+        lists = isinstance(cmdp.transitions, Successors)
+        probabilities = cmdp.transitions.probabilities if lists else cmdp.transitions
+        # Products with ones are faster than sums along short rows.
+        ones = np.ones(probabilities.shape[-1], dtype=np.float32)
+        num_successors = int(((probabilities > 0).astype(np.float32) @ ones).max())
+        most = float((probabilities @ ones.astype(float)).max())
+        growth = max(1.0, most * (1 + _dot(probabilities.shape[-1]))) ** cmdp.horizon
+        largest = np.empty((1 + cmdp.num_constraints, cmdp.horizon))
+        largest[0] = _per_step(cmdp.rewards)  # one number where rewards are the same at every step
+        largest[1:] = _per_step(cmdp.constraint_rewards)
+        ahead = growth * np.cumsum(largest[:, ::-1], axis=1)  # T, the last step first
+        every, size = ahead.sum(axis=1), ahead[:, -1]
+        # A list may name a state several times.
+        num_arrivals = (
+            cmdp.num_states * cmdp.num_actions * (probabilities.shape[-1] if lists else 1)
+        )
+        num_signals, num_initial = len(largest), int(np.count_nonzero(cmdp.initial))
+        self.size = size
+        self.of_values = _dot(num_successors + 2) * every + _dot(num_initial + 1) * size
+        self.of_policy = (
+            _dot(num_arrivals + 4) * every + _dot(2 * cmdp.horizon + num_arrivals) * size
+        )
+        self.of_maximum = (
+            _dot(3 * num_successors + 5 * num_signals + 6) * every
+            + _dot(num_initial + 2 * num_signals + 1) * size
+        )
 
     def of_bound(
         self, multipliers: np.ndarray, signal: int | None, thresholds: np.ndarray
@@ -74,32 +98,6 @@ class Rounding(NamedTuple):
 
 def _dot(num_terms: int) -> float:
     return _MARGIN * num_terms * _ROUNDOFF
-
-
-def rounding_of(cmdp: CMDP) -> Rounding:
-    """The bounds for a model."""
-    lists = isinstance(cmdp.transitions, Successors)
-    probabilities = cmdp.transitions.probabilities if lists else cmdp.transitions
-    # Products with ones are faster than sums along short rows.
-    ones = np.ones(probabilities.shape[-1], dtype=np.float32)
-    num_successors = int(((probabilities > 0).astype(np.float32) @ ones).max())
-    most = float((probabilities @ ones.astype(float)).max())
-    growth = max(1.0, most * (1 + _dot(probabilities.shape[-1]))) ** cmdp.horizon
-    largest = np.empty((1 + cmdp.num_constraints, cmdp.horizon))
-    largest[0] = _per_step(cmdp.rewards)  # one number where rewards are the same at every step
-    largest[1:] = _per_step(cmdp.constraint_rewards)
-    ahead = growth * np.cumsum(largest[:, ::-1], axis=1)  # T, the last step first
-    every, size = ahead.sum(axis=1), ahead[:, -1]
-    # A list may name a state several times.
-    num_arrivals = cmdp.num_states * cmdp.num_actions * (probabilities.shape[-1] if lists else 1)
-    num_signals, num_initial = len(largest), int(np.count_nonzero(cmdp.initial))
-    return Rounding(
-        of_values=_dot(num_successors + 2) * every + _dot(num_initial + 1) * size,
-        of_policy=_dot(num_arrivals + 4) * every + _dot(2 * cmdp.horizon + num_arrivals) * size,
-        of_maximum=_dot(3 * num_successors + 5 * num_signals + 6) * every
-        + _dot(num_initial + 2 * num_signals + 1) * size,
-        size=size,
-    )
 
 
 def _per_step(signals: np.ndarray) -> np.ndarray:

@@ -31,10 +31,10 @@ import numpy as np
 
 from cmdpax.model.cmdp import CMDP
 from cmdpax.model.transitions import Successors
-from cmdpax.planning.certificate import rounding_of, sharper_bound
+from cmdpax.planning.certificate import Rounding, sharper_bound
 from cmdpax.planning.dynamic_program import greedy_plans, place
-from cmdpax.planning.master import Master, MasterSolution
-from cmdpax.planning.scaling import scale
+from cmdpax.planning.master import Master, Outcome
+from cmdpax.planning.scaling import Scaled
 
 Progress = Callable[[int, float], None]
 """Called with the number of columns and the gap (infinite while nothing is feasible)."""
@@ -49,7 +49,7 @@ _MOST_KEPT = 2**26  # bytes of policies
 
 
 class Column(NamedTuple):
-    """A deterministic policy: its values, and the pricing call that made it.
+    """A deterministic policy: its values, the pricing call that made it, its share in a mixture.
 
     Large policies are not kept: the same call makes them again, bit for bit.
     """
@@ -58,25 +58,14 @@ class Column(NamedTuple):
     batch: np.ndarray  # weights of the pricing call, [B, 1 + I]
     row: int  # its place in that batch
     kept: jax.Array | None  # the actions of that batch, [B, H, S]
+    weight: float = 1.0
 
     def actions(self, device_cmdp: CMDP) -> np.ndarray:
         """The policy, `[H, S]`."""
-        batch = greedy_plans(device_cmdp, self.batch).actions if self.kept is None else self.kept
+        batch = self.kept
+        if batch is None:
+            _, batch = greedy_plans(device_cmdp, self.batch)
         return np.asarray(batch)[self.row]
-
-
-class Outcome(NamedTuple):
-    """Where column generation stopped, in scaled units."""
-
-    master: MasterSolution
-    bound: float  # the best dual bound
-    error: float  # how far rounding may have lowered it
-    multipliers: np.ndarray  # the λ of that bound
-
-    @property
-    def gap(self) -> float:
-        """The bound minus the mixture's value, as computed."""
-        return self.bound - self.master.value
 
 
 class Generator:
@@ -84,9 +73,9 @@ class Generator:
 
     def __init__(self, cmdp: CMDP, progress: Progress | None, max_columns: int) -> None:
         """Start with the policies that maximise the reward and each constraint."""
-        self.scaled = scale(cmdp)
+        self.scaled = Scaled(cmdp)
         self.device_cmdp = place(self.scaled.cmdp)
-        self.rounding = rounding_of(self.scaled.cmdp)
+        self.rounding = Rounding(self.scaled.cmdp)
         self.columns: list[Column] = []
         self._known: set[bytes] = set()
         # Multipliers λ priced so far, each with max_π V_{z + λᵀu}: rows `[I + 1]`, one array for
@@ -135,7 +124,7 @@ class Generator:
             return found
         priced, thresholds = self._priced[signal], self._master.thresholds
         lowest = np.argmin(priced[:, -1] - priced[:, :-1] @ thresholds)
-        points = np.array([found.multipliers, priced[lowest, :-1], found.master.multipliers])
+        points = np.array([found.multipliers, priced[lowest, :-1], found.duals])
         for point in np.unique(points, axis=0):
             sharper = sharper_bound(
                 self.scaled.cmdp, self.rounding, point, signal, thresholds, worth
@@ -162,7 +151,7 @@ class Generator:
             self._progress(len(self.columns), shown)
             if master.value >= goal or found.gap <= tolerance or idle > _PATIENCE:
                 return found
-            way = master.multipliers - found.multipliers
+            way = master.duals - found.multipliers
             points = found.multipliers + self._segment[:, None] * way
             num_new = self._price_multipliers(signal, points)
             # Only V_r respects the limit: without a feasible mixture there is nothing to return.
@@ -172,7 +161,7 @@ class Generator:
             if not num_new or full:
                 return self._outcome(master, signal)
 
-    def _outcome(self, master: MasterSolution, signal: int | None) -> Outcome:
+    def _outcome(self, master: Outcome, signal: int | None) -> Outcome:
         """The mixture with the best bound from the multipliers priced so far.
 
         The best is the lowest when rounding errors, which grow with λ, are added.
@@ -181,7 +170,9 @@ class Generator:
         bounds = maxima - points @ self._master.thresholds
         errors = self.rounding.of_bound(points, signal, self._master.thresholds)
         best = int((bounds + errors).argmin())
-        return Outcome(master, float(bounds[best]), float(errors[best]), points[best])
+        return master._replace(
+            bound=float(bounds[best]), error=float(errors[best]), multipliers=points[best]
+        )
 
     def _price_multipliers(self, signal: int | None, points: np.ndarray) -> int:
         """Plan for z + λᵀu at each λ; returns how many columns were new."""
@@ -206,9 +197,9 @@ class Generator:
         size, num_before, values = len(self._segment), len(self.columns), []
         for start in range(0, len(weights), size):
             batch = np.resize(weights[start : start + size], (size, weights.shape[1]))
-            plan = greedy_plans(self.device_cmdp, batch)
-            values.append(np.asarray(plan.signal_values))
-            kept = plan.actions if self._num_kept + plan.actions.nbytes <= _MOST_KEPT else None
+            signal_values, actions = greedy_plans(self.device_cmdp, batch)
+            values.append(np.asarray(signal_values))
+            kept = actions if self._num_kept + actions.nbytes <= _MOST_KEPT else None
             self._num_kept += 0 if kept is None else kept.nbytes
             for row, column in enumerate(values[-1]):
                 if column.tobytes() not in self._known:

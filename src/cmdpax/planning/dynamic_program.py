@@ -12,7 +12,7 @@ so that one backward pass plans *and* evaluates. In the greedy case V = W w, so 
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -54,20 +54,13 @@ def _as_arguments(cmdp: CMDP) -> CMDP:
     return cmdp
 
 
-class GreedyPlan(NamedTuple):
-    """A deterministic policy that maximises w_0 V_r + Σ_i w_i V_{u_i}.
+def greedy_plan(
+    cmdp: CMDP, weights: Float[Array, " J"]
+) -> tuple[Float[Array, " J"], Integer[Array, "H S"]]:
+    """(V_r, V_u) and the actions of a policy that maximises w_0 V_r + Σ_i w_i V_{u_i}.
 
-    Attributes:
-        signal_values: its (V_r, V_u).
-        actions: the maximising actions, the lowest index where they tie.
+    Where actions tie, it is the lowest. Backward induction, planning and evaluation in one pass.
     """
-
-    signal_values: Float[Array, " J"]
-    actions: Integer[Array, "H S"]
-
-
-def greedy_plan(cmdp: CMDP, weights: Float[Array, " J"]) -> GreedyPlan:
-    """Greedy backward induction; planning and evaluation in one pass."""
     kind = jnp.uint8 if cmdp.num_actions <= 256 else jnp.int32  # [H, S] can be large
 
     def step(
@@ -84,11 +77,13 @@ def greedy_plan(cmdp: CMDP, weights: Float[Array, " J"]) -> GreedyPlan:
 
     zeros = jnp.zeros((cmdp.num_states, 1 + cmdp.num_constraints), cmdp.rewards.dtype)
     values, actions = jax.lax.scan(step, zeros, jnp.arange(cmdp.horizon), reverse=True)
-    return GreedyPlan(cmdp.initial @ values, actions)
+    return cmdp.initial @ values, actions
 
 
 @jax.jit
-def greedy_plans(cmdp: CMDP, weights: Float[Array, "B J"] | Float[np.ndarray, "B J"]) -> GreedyPlan:
+def greedy_plans(
+    cmdp: CMDP, weights: Float[Array, "B J"] | Float[np.ndarray, "B J"]
+) -> tuple[Float[Array, "B J"], Integer[Array, "B H S"]]:
     """Greedy plans for a batch of weights."""
     return jax.vmap(greedy_plan, in_axes=(None, 0))(cmdp, jnp.asarray(weights))
 
@@ -96,21 +91,8 @@ def greedy_plans(cmdp: CMDP, weights: Float[Array, "B J"] | Float[np.ndarray, "B
 @in_double_precision
 def greedy_values(cmdp: CMDP, weights: np.ndarray) -> np.ndarray:
     """(V_r, V_u), `[B, 1 + I]`, of the greedy policies for a batch of weights."""
-    return np.asarray(greedy_plans(cmdp, jnp.asarray(weights)).signal_values)
-
-
-class SoftPlan(NamedTuple):
-    """The optimum of V_z^π + τ·entropy.
-
-    Attributes:
-        value: the regularized optimum, Σ_s μ(s) V_1(s).
-        signal_values: (V_r, V_u) of the policy, without the entropy.
-        log_policy: log π, `[H, S, A]`.
-    """
-
-    value: Float[Array, ""]
-    signal_values: Float[Array, " J"]
-    log_policy: Float[Array, "H S A"]
+    values, _ = greedy_plans(cmdp, jnp.asarray(weights))
+    return np.asarray(values)
 
 
 Stage = tuple[Transitions | Transposed, Float[Array, "S A"], Float[Array, "J S A"]]
@@ -118,6 +100,9 @@ Stage = tuple[Transitions | Transposed, Float[Array, "S A"], Float[Array, "J S A
 
 Rule = Callable[[Float[Array, "S A"]], tuple[Float[Array, "S A"], Float[Array, " S"]]]
 """From Q_h to the decisions log π_h and the values V_h that they maximise."""
+
+Plan = tuple[Float[Array, ""], Float[Array, " J"], Float[Array, "H S A"]]
+"""The maximum Σ_s μ(s) V_1(s), (V_r, V_u) of the policy (without an entropy), and log π."""
 
 
 def soft(regularization: Float[Array, ""]) -> Rule:
@@ -148,7 +133,7 @@ def backward_plan(
     rule: Rule,
     initial: Float[Array, " S"],
     unrolled: bool = False,
-) -> SoftPlan:
+) -> Plan:
     """Backward induction by any rule, which also evaluates the signals under its policy."""
 
     def step(
@@ -167,13 +152,11 @@ def backward_plan(
     zeros = jnp.zeros((2 + num_constraints, num_states), initial.dtype)
     values, log_policy = backward_scan(step, zeros, (jnp.arange(horizon),), unrolled)
     at_start = values @ initial
-    return SoftPlan(at_start[0], at_start[1:], log_policy)
+    return at_start[0], at_start[1:], log_policy
 
 
-def soft_plan(
-    cmdp: CMDP, weights: Float[Array, " J"], regularization: Float[Array, ""]
-) -> SoftPlan:
-    """Soft backward induction at temperature τ > 0."""
+def soft_plan(cmdp: CMDP, weights: Float[Array, " J"], regularization: Float[Array, ""]) -> Plan:
+    """The optimum of V_{wᵀz}^π + τ·entropy: soft backward induction at temperature τ > 0."""
 
     def stage_at(index: Array | int) -> Stage:
         signals = signals_at(cmdp, index)

@@ -16,7 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from cmdpax.errors import InfeasibleError, SolverError
-from cmdpax.planning.column_generation import Generator, Outcome
+from cmdpax.planning.column_generation import Generator
+from cmdpax.planning.master import Outcome
 
 TOLERANCE = 1e-9
 """How far a policy may miss a threshold, relative to the scale of its constraint."""
@@ -94,7 +95,7 @@ def _require_feasible(
     if not len(thresholds):
         return 0.0
     slack = raise_slack(generator, thresholds, goal)
-    largest = slack.master.value
+    largest = slack.value
     if largest >= goal:
         return 0.0
     if largest >= -TOLERANCE:
@@ -135,7 +136,7 @@ def slater_gap_of(generator: Generator, thresholds: np.ndarray) -> SlaterGap:
         gap = min(gap, lower)
         if met:
             break
-    weights = found.master.weights
+    weights = found.weights
     columns = np.array([column.signal_values[1:] for column in generator.columns[: len(weights)]])
     reached = float(((weights @ columns - wanted) / units).min())
     if (gap - reached) * share.sum() <= SLACK_TOLERANCE * scaled.limit:

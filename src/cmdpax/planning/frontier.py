@@ -37,9 +37,10 @@ from cmdpax.jax_context import in_double_precision
 from cmdpax.model.cmdp import CMDP, as_floats
 from cmdpax.model.validation import validate
 from cmdpax.planning.certificate import Certificate
-from cmdpax.planning.column_generation import Generator, Outcome
+from cmdpax.planning.column_generation import Generator
 from cmdpax.planning.feasibility import maximise
-from cmdpax.planning.recovery import Mixture
+from cmdpax.planning.master import Outcome
+from cmdpax.planning.recovery import mix, mixture_values
 from cmdpax.planning.solution import in_user_units
 
 # Shares of the points that the default thresholds spend on the flat and on the infeasible part.
@@ -131,7 +132,7 @@ def frontier(
     for done, point in enumerate(np.argsort(chosen, kind="stable").tolist(), start=1):
         optimum = _optimum(generator, _with(cmdp, constraint, chosen[point]), tolerance, point)
         if optimum is not None:
-            mixture = Mixture.of(generator.columns, optimum.master.weights)
+            mixture = mix(generator.columns, optimum.weights)
             found[point] = in_user_units(generator, mixture, optimum)
             if generator.is_open(optimum, tolerance):
                 still_open.append(found[point].gap)
@@ -172,9 +173,9 @@ def _ends(
     magnitude = scaled.number(scaled.magnitudes[signal], signal)
     thresholds = _with(cmdp, constraint, -2 * scaled.limit * magnitude)
     try:
-        weights = maximise(generator, thresholds, tolerance, explain=False).master.weights
-        start = Mixture.of(generator.columns, weights).signal_values[signal]
-        end = maximise(generator, thresholds, tolerance, signal, explain=False).master.value
+        weights = maximise(generator, thresholds, tolerance, explain=False).weights
+        start = mixture_values(mix(generator.columns, weights))[signal]
+        end = maximise(generator, thresholds, tolerance, signal, explain=False).value
         largest_feasible = scaled.number(end, signal)
     except InfeasibleError:
         # The first columns maximise V_r and each V_{u_i}, whatever the thresholds are.

@@ -30,20 +30,31 @@ _NOISES = np.array([1.0, 1e2, 1e4, 1e6])  # of values, tried one after the other
 _MISSED = 1e-12  # per unit of horizon: a mixture that misses a row by more is rejected
 
 
-class MasterSolution(NamedTuple):
-    """Optimum of the master problem over the columns so far.
+class Outcome(NamedTuple):
+    """Optimum of the master problem over the columns so far, and what pricing adds to it.
 
     Attributes:
         value: Σ_j w_j f_j, or that of a g_i, or t.
         weights: w, one per column.
-        multipliers: λ ≥ 0 of the slack rows (Σ_i e_i λ_i = 1 when t is maximised).
+        duals: λ ≥ 0 of the slack rows (Σ_i e_i λ_i = 1 when t is maximised).
         clean: whether it is a vertex; columns that are nearly alike may prevent that.
+        bound: the best dual bound.
+        error: how far rounding may have lowered it.
+        multipliers: the λ of that bound.
     """
 
     value: float
     weights: np.ndarray
-    multipliers: np.ndarray
+    duals: np.ndarray
     clean: bool = True
+    bound: float = np.inf
+    error: float = 0.0
+    multipliers: np.ndarray = np.zeros(0)
+
+    @property
+    def gap(self) -> float:
+        """The bound minus the mixture's value, as computed."""
+        return self.bound - self.value
 
 
 class Master:
@@ -67,7 +78,7 @@ class Master:
         self._matrix[1:, 1:] = -np.eye(num_constraints)
         self._signal: int | None = None  # what is maximised: t, f or one of the g
         self._basis: np.ndarray | None = None
-        self._last: MasterSolution | None = None
+        self._last: Outcome | None = None
 
     def add(self, values: np.ndarray) -> None:
         """Add columns: rows (f_j, g_j)."""
@@ -86,7 +97,7 @@ class Master:
         """From now on, maximise f (or g_{signal - 1}); some mixture meets the thresholds."""
         self._signal, self.thresholds = signal, thresholds
 
-    def solve(self) -> MasterSolution:
+    def solve(self) -> Outcome:
         """The best mixture, and the multipliers that the rows have there."""
         found = self._optimise(self._basis, self._noise)
         for noise in self._noise * _NOISES:
@@ -118,18 +129,18 @@ class Master:
         )
         return np.maximum(found.x[:-1], 0.0) if found.status == 0 else None
 
-    def stay(self) -> MasterSolution:
+    def stay(self) -> Outcome:
         """The last mixture, or else the column with the most slack, without a simplex step."""
         weights = np.zeros(len(self._values))
-        multipliers = np.zeros(self._num_rows - 1)
+        duals = np.zeros(self._num_rows - 1)
         if self._last is not None:
             weights[: len(self._last.weights)] = self._last.weights
-            multipliers = self._last.multipliers
+            duals = self._last.duals
         else:
             weights[self._safest_column()] = 1.0
-        if self._signal is None and not multipliers.any():
-            multipliers = multipliers + 1.0 / self.units.sum()
-        return MasterSolution(self._value(weights), weights, multipliers)
+        if self._signal is None and not duals.any():
+            duals = duals + 1.0 / self.units.sum()
+        return Outcome(self._value(weights), weights, duals)
 
     def _slacks(self, values: np.ndarray) -> np.ndarray:
         """By how much values (f, g) exceed the thresholds, in the units, `[…, I]`."""
@@ -155,7 +166,10 @@ class Master:
         if self._signal is None or slacks.min() >= 0:
             return basis
         raised = self._simplex(None, basis, noise)
-        return None if raised is None else raised.basis
+        if raised is None:
+            return None
+        basis, _, _ = raised
+        return basis
 
     def _simplex(self, signal: int | None, basis: np.ndarray, noise: float) -> Vertex | None:
         """From a basis to the vertex that maximises a signal, or t."""
@@ -169,27 +183,30 @@ class Master:
         free = 0 if signal is None and self._num_rows > 1 else None
         return maximise(self._matrix, right, gains, basis, free, noise)
 
-    def _optimise(self, basis: np.ndarray | None, noise: float) -> MasterSolution | None:
+    def _optimise(self, basis: np.ndarray | None, noise: float) -> Outcome | None:
         """The optimum from a basis; None without one, and if the mixture misses a row."""
         vertex = None if basis is None else self._simplex(self._signal, basis, noise)
-        weights = None if vertex is None else self._weights_of(vertex)
-        if vertex is None or weights is None:
+        if vertex is None:
+            return None
+        basis, point, duals = vertex
+        weights = self._weights_of(basis, point)
+        if weights is None:
             return None
         if self._num_rows > 1 and self._signal is not None:
             missed = self.thresholds - weights @ self._values[:, 1:]
             if missed.max() > self._missed:
                 return None
-        self._basis = vertex.basis
-        multipliers = np.maximum(-vertex.duals[1:].astype(float), 0.0)
-        if self._signal is None and multipliers.any():
-            multipliers = multipliers / (self.units @ multipliers)
-        clean = bool((vertex.point[vertex.basis != 0] >= -_NEGATIVE).all())
-        return MasterSolution(self._value(weights), weights, multipliers, clean)
+        self._basis = basis
+        duals = np.maximum(-duals[1:].astype(float), 0.0)
+        if self._signal is None and duals.any():
+            duals = duals / (self.units @ duals)
+        clean = bool((point[basis != 0] >= -_NEGATIVE).all())
+        return Outcome(self._value(weights), weights, duals, clean)
 
-    def _weights_of(self, vertex: Vertex) -> np.ndarray | None:
+    def _weights_of(self, basis: np.ndarray, point: np.ndarray) -> np.ndarray | None:
         weights = np.zeros(len(self._values), dtype=Extended)
-        used = vertex.basis >= self._num_rows
-        weights[vertex.basis[used] - self._num_rows] = np.maximum(vertex.point[used], 0.0)
+        used = basis >= self._num_rows
+        weights[basis[used] - self._num_rows] = np.maximum(point[used], 0.0)
         total = weights.sum()
         if not abs(total - 1.0) <= 1e-6:  # also if it is NaN
             return None

@@ -14,7 +14,7 @@ import numpy as np
 from cmdpax.model.cmdp import CMDP
 from cmdpax.model.evaluation import evaluate_policy
 from cmdpax.planning import linear_program
-from cmdpax.planning.certificate import Certificate, Rounding, certify, rounding_of, sharper_bound
+from cmdpax.planning.certificate import Certificate, Rounding, certify, sharper_bound
 from cmdpax.planning.column_generation import Generator
 from cmdpax.planning.dynamic_program import greedy_values
 from cmdpax.planning.feasibility import TOLERANCE, SlaterGap, negligible_slack, raise_slack
@@ -37,7 +37,7 @@ def solve_occupancies(scaled: Scaled) -> tuple[Certificate, Recover] | str:
     tiny = 4 * negligible_slack(cmdp.horizon)
     if worst > TOLERANCE or (worst > tiny and not _has_slack(scaled)):
         return f"the occupancy that HiGHS returned misses a threshold by {worst:.2g} of its scale"
-    rounding = rounding_of(cmdp)
+    rounding = Rounding(cmdp)
     bound, error = _bound(cmdp, rounding, multipliers, signal=0)
     gap = bound - values[0]
     if abs(gap) <= _CONVINCING * scaled.magnitudes[0]:
@@ -57,7 +57,7 @@ def _has_slack(scaled: Scaled) -> bool:
     """
     generator = Generator(scaled.cmdp, None, max_columns=10_000)
     slack = raise_slack(generator, scaled.cmdp.thresholds, goal=TOLERANCE)
-    return slack.master.value >= TOLERANCE
+    return slack.value >= TOLERANCE
 
 
 def slater_gap_by_occupancies(scaled: Scaled, thresholds: np.ndarray) -> SlaterGap | str:
@@ -73,7 +73,7 @@ def slater_gap_by_occupancies(scaled: Scaled, thresholds: np.ndarray) -> SlaterG
         return "HiGHS returned no multipliers"
     multipliers = multipliers / total
     values, _ = _evaluate(cmdp, occupancy, multipliers)
-    bound, _ = _bound(cmdp, rounding_of(cmdp), multipliers, signal=None)
+    bound, _ = _bound(cmdp, Rounding(cmdp), multipliers, signal=None)
     slack = float(((values[1:] - cmdp.thresholds) / units).min())
     gap = bound - slack
     if not gap <= _CONVINCING:

@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
@@ -21,23 +20,21 @@ _NEGLIGIBLE = 1e-13  # weights below this are the rounding of the master problem
 _AS_GOOD = 1e-12  # what removing needless randomness may cost, per unit of scale and of horizon
 
 
-class Mixture(NamedTuple):
-    """Deterministic policies and the probabilities with which to draw one."""
+Mixture = list[Column]
+"""Deterministic policies, each with the probability with which it is drawn."""
 
-    columns: list[Column]
-    weights: np.ndarray
 
-    @classmethod
-    def of(cls, columns: list[Column], weights: np.ndarray) -> "Mixture":
-        """The columns in use, without weights that are rounding errors."""
-        used = np.flatnonzero(weights > _NEGLIGIBLE)
-        kept = weights[used] / weights[used].sum()
-        return cls([columns[index] for index in used], kept)
+def mix(columns: list[Column], weights: np.ndarray) -> Mixture:
+    """The columns in use, without weights that are rounding errors."""
+    used = np.flatnonzero(weights > _NEGLIGIBLE)
+    kept = weights[used] / weights[used].sum()
+    return [columns[i]._replace(weight=w) for i, w in zip(used, kept, strict=True)]
 
-    @property
-    def signal_values(self) -> np.ndarray:
-        """(V_r, V_u) of the mixture."""
-        return self.weights @ np.array([c.signal_values for c in self.columns])
+
+def mixture_values(mixture: Mixture) -> np.ndarray:
+    """(V_r, V_u) of a mixture."""
+    weights = np.array([column.weight for column in mixture])
+    return weights @ np.array([column.signal_values for column in mixture])
 
 
 @in_double_precision
@@ -46,7 +43,7 @@ def recover_plan(
 ) -> tuple[np.ndarray, np.ndarray]:
     """One Markov policy with the values of the mixture, and its occupancy."""
     occupancy = mixture_occupancy(cmdp, mixture)
-    return simplify_plan(cmdp, occupancy, multipliers, mixture.signal_values)
+    return simplify_plan(cmdp, occupancy, multipliers, mixture_values(mixture))
 
 
 @in_double_precision
@@ -87,9 +84,9 @@ def mixture_occupancy(cmdp: CMDP, mixture: Mixture) -> np.ndarray:
     _, horizon, num_states, num_actions = cmdp.sizes
     total = np.zeros((horizon, num_states, num_actions))
     device_cmdp, stepper = place(cmdp), Stepper(cmdp)
-    for column, weight in zip(mixture.columns, mixture.weights, strict=True):
+    for column in mixture:
         certain = column.actions(device_cmdp)[:, :, None] == np.arange(num_actions)
-        total += weight * occupancy_of(stepper, certain)
+        total += column.weight * occupancy_of(stepper, certain)
     return total
 
 
@@ -97,7 +94,8 @@ def greedy_actions(cmdp: CMDP, multipliers: np.ndarray) -> np.ndarray:
     """Optimal actions for r + λᵀu, `[H, S]`."""
     # As many rows as pricing has, so that the same compiled program serves.
     batch = np.tile(np.insert(multipliers, 0, 1.0), (len(segment_of(cmdp)), 1))
-    return np.asarray(greedy_plans(place(cmdp), batch).actions[0], dtype=np.intp)
+    _, actions = greedy_plans(place(cmdp), batch)
+    return np.asarray(actions[0], dtype=np.intp)
 
 
 def markov_policy(occupancy: np.ndarray, actions: np.ndarray) -> np.ndarray:

@@ -25,8 +25,9 @@ from jaxtyping import Array, Float
 from cmdpax.checks import require_positive
 from cmdpax.jax_context import in_double_precision
 from cmdpax.model.cmdp import CMDP
+from cmdpax.model.evaluation import evaluate
 from cmdpax.model.validation import validate
-from cmdpax.planning.dynamic_program import SoftPlan, place, soft_plan
+from cmdpax.planning.dynamic_program import Plan, place, soft_plan
 
 _MAX_NEWTON_STEPS = 200
 _PATIENCE = 3  # steps without improvement before it ends
@@ -44,6 +45,7 @@ class RegularizedSolution(NamedTuple):
         log_policy: log π*_τ, exact where the policy underflows.
         constraint_values: V_u of π*_τ, `[I]`.
         residual: largest entry of λ - clip(λ - ∇D_τ(λ)): 0 at the saddle.
+        occupancy: d_h(s, a) of π*_τ, `[H, S, A]`.
     """
 
     value: float
@@ -52,6 +54,7 @@ class RegularizedSolution(NamedTuple):
     log_policy: np.ndarray
     constraint_values: np.ndarray
     residual: float
+    occupancy: np.ndarray
 
 
 @in_double_precision
@@ -82,14 +85,17 @@ def solve_regularized(
     if cmdp.num_constraints:
         multipliers = _quasi_newton(dual, multipliers, max_multiplier)
         multipliers = _newton(dual, multipliers, max_multiplier)
-    value, gradient, plan = dual(multipliers)
+    value, gradient = dual(multipliers)
+    _, signal_values, log_policy = dual.plan(multipliers)
+    policy = np.exp(log_policy)
     return RegularizedSolution(
         value=value,
-        policy=np.exp(plan.log_policy),
+        policy=policy,
         multipliers=multipliers,
-        log_policy=np.array(plan.log_policy),
-        constraint_values=np.array(plan.signal_values)[1:],
+        log_policy=np.array(log_policy),
+        constraint_values=np.array(signal_values)[1:],
         residual=_residual(multipliers, gradient, max_multiplier),
+        occupancy=evaluate(cmdp, policy).occupancy,
     )
 
 
@@ -106,15 +112,18 @@ class _Dual:
         self._thresholds = cmdp.thresholds
         self._regularization = regularization
 
-    def __call__(self, multipliers: np.ndarray) -> tuple[float, np.ndarray, SoftPlan]:
+    def plan(self, multipliers: np.ndarray) -> Plan:
+        return _plan(self._cmdp, jnp.asarray(multipliers), jnp.asarray(self._regularization))
+
+    def __call__(self, multipliers: np.ndarray) -> tuple[float, np.ndarray]:
         tau = self._regularization
-        plan = _plan(self._cmdp, jnp.asarray(multipliers), jnp.asarray(tau))
-        value = float(plan.value) - multipliers @ self._thresholds
+        best, signal_values, _ = self.plan(multipliers)
+        value = float(best) - multipliers @ self._thresholds
         value = value + tau / 2 * multipliers @ multipliers
         # Danskin: the derivative of the inner maximum is V_u of its maximiser.
-        constraint_values = np.asarray(plan.signal_values)[1:]
+        constraint_values = np.asarray(signal_values)[1:]
         gradient = constraint_values - self._thresholds + tau * multipliers
-        return float(value), gradient, plan
+        return float(value), gradient
 
     def hessian(self, multipliers: np.ndarray) -> np.ndarray:
         tau = self._regularization
@@ -123,9 +132,7 @@ class _Dual:
 
 
 @jax.jit
-def _plan(
-    cmdp: CMDP, multipliers: Float[Array, " I"], regularization: Float[Array, ""]
-) -> SoftPlan:
+def _plan(cmdp: CMDP, multipliers: Float[Array, " I"], regularization: Float[Array, ""]) -> Plan:
     weights = jnp.concatenate([jnp.ones(1, multipliers.dtype), multipliers])
     return soft_plan(cmdp, weights, regularization)
 
@@ -137,7 +144,8 @@ def _slope(
     """∂V_u^{π_λ} / ∂λ."""
 
     def constraint_values(point: Float[Array, " I"]) -> Float[Array, " I"]:
-        return _plan(cmdp, point, regularization).signal_values[1:]
+        _, signal_values, _ = _plan(cmdp, point, regularization)
+        return signal_values[1:]
 
     return jax.jacfwd(constraint_values)(multipliers)
 
@@ -147,7 +155,7 @@ def _quasi_newton(dual: _Dual, multipliers: np.ndarray, max_multiplier: float) -
     import scipy.optimize
 
     result = scipy.optimize.minimize(
-        lambda point: dual(point)[:2],
+        dual,
         multipliers,
         jac=True,
         method="L-BFGS-B",
@@ -163,7 +171,7 @@ def _newton(dual: _Dual, multipliers: np.ndarray, max_multiplier: float) -> np.n
     Multipliers near a bound that the gradient would cross go to the bound. If they took part in the
     Newton step, the bound would cut it short, and the remainder might not descend.
     """
-    value, gradient, _ = dual(multipliers)
+    value, gradient = dual(multipliers)
     error = _residual(multipliers, gradient, max_multiplier)
     best, least, idle = multipliers, error, 0
     for _ in range(_MAX_NEWTON_STEPS):
@@ -171,7 +179,7 @@ def _newton(dual: _Dual, multipliers: np.ndarray, max_multiplier: float) -> np.n
         step = _direction(dual, multipliers, gradient, near, max_multiplier)
         for length in 0.5 ** np.arange(30):
             trial = np.clip(multipliers + length * step, 0.0, max_multiplier)
-            trial_value, trial_gradient, _ = dual(trial)
+            trial_value, trial_gradient = dual(trial)
             trial_error = _residual(trial, trial_gradient, max_multiplier)
             promised = gradient @ (multipliers - trial)
             # Near the minimum values differ by rounding alone, and gradients decide.

@@ -6,36 +6,41 @@ except for entries below 1e-308 times the largest: the scaled model has the same
 and certificates, and every tolerance is relative to its signal.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from cmdpax.model.cmdp import CMDP
 from cmdpax.model.validation import ROW_SUM_TOLERANCE
 
 
-class Scaled(NamedTuple):
+class Scaled:
     """A model whose signals have magnitudes in [1/2, 1).
 
     Attributes:
         cmdp: the scaled model.
         exponents: signal j of the user is 2^exponents[j] times the scaled one, `[1 + I]`.
         magnitudes: the largest entry of each scaled signal, `[1 + I]`; 1 for a signal that is 0.
+        limit: more than any value, even where rows sum to a little more than 1.
     """
 
-    cmdp: CMDP
-    exponents: np.ndarray
-    magnitudes: np.ndarray
+    def __init__(self, cmdp: CMDP) -> None:
+        """Divide each signal by the power of two above its largest entry."""
+        of_constraints = np.abs(cmdp.constraint_rewards).max(axis=(1, 2, 3), initial=0.0)
+        largest = np.concatenate([[np.abs(cmdp.rewards).max()], of_constraints])
+        magnitudes, exponents = np.frexp(np.where(largest > 0, largest, 0.5))
+        self.exponents = exponents.astype(np.int64)
+        self.magnitudes = np.where(largest > 0, magnitudes, 1.0)
+        self.limit = (cmdp.horizon + 1) * (1 + ROW_SUM_TOLERANCE) ** cmdp.horizon
+        self.cmdp = cmdp.replace(thresholds=self.clipped(cmdp.thresholds))
+        if self.exponents.any():
+            factors = np.ldexp(1.0, -self.exponents)  # exact up to the 1e±140 of `validate`
+            constraint_rewards = factors[1:, None, None, None] * cmdp.constraint_rewards
+            self.cmdp = self.cmdp.replace(
+                rewards=factors[0] * cmdp.rewards, constraint_rewards=constraint_rewards
+            )
 
     def thresholds(self, thresholds: np.ndarray) -> np.ndarray:
         """Thresholds in the scaled units, exactly."""
         return np.ldexp(thresholds, -self.exponents[1:])
-
-    @property
-    def limit(self) -> float:
-        """More than any value, even where rows sum to a little more than 1."""
-        horizon = self.cmdp.horizon
-        return (horizon + 1) * (1 + ROW_SUM_TOLERANCE) ** horizon
 
     def clipped(self, thresholds: np.ndarray) -> np.ndarray:
         """The same, clipped to the range from what every policy meets to what none does."""
@@ -60,20 +65,3 @@ class Scaled(NamedTuple):
     def user_multipliers(self, multipliers: np.ndarray) -> np.ndarray:
         """λ as units of reward per unit of each constraint."""
         return np.ldexp(multipliers, self.exponents[0] - self.exponents[1:])
-
-
-def scale(cmdp: CMDP) -> Scaled:
-    """Divide each signal by the power of two above its largest entry."""
-    of_constraints = np.abs(cmdp.constraint_rewards).max(axis=(1, 2, 3), initial=0.0)
-    largest = np.concatenate([[np.abs(cmdp.rewards).max()], of_constraints])
-    magnitudes, exponents = np.frexp(np.where(largest > 0, largest, 0.5))
-    exponents = exponents.astype(np.int64)
-    scaled = Scaled(cmdp, exponents, np.where(largest > 0, magnitudes, 1.0))
-    cmdp = cmdp.replace(thresholds=scaled.clipped(cmdp.thresholds))
-    if exponents.any():
-        factors = np.ldexp(1.0, -exponents)  # exact, as `validate` allows no scales beyond 1e±140
-        constraint_rewards = factors[1:, None, None, None] * cmdp.constraint_rewards
-        cmdp = cmdp.replace(
-            rewards=factors[0] * cmdp.rewards, constraint_rewards=constraint_rewards
-        )
-    return scaled._replace(cmdp=cmdp)

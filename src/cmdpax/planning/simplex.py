@@ -9,8 +9,6 @@ NumPy's `longdouble` (64 bits of mantissa on x86-64) and an explicit inverse.
 Every basis on the way is feasible, so stopping anywhere leaves a solution.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 Extended = np.longdouble
@@ -25,12 +23,8 @@ _NEAR = 1e-7  # the error of an inverse that two refinements remove
 _REFRESH = 10  # pivots after which the inverse is computed afresh
 
 
-class Vertex(NamedTuple):
-    """A basis, the values of its variables, and the duals of the rows."""
-
-    basis: np.ndarray
-    point: np.ndarray
-    duals: np.ndarray
+Vertex = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""A basis, the values of its variables, and the duals of the rows."""
 
 
 def invert(matrix: np.ndarray) -> np.ndarray | None:
@@ -103,7 +97,7 @@ def maximise(
             leaving = _leaving(point, direction, basis, free, idle > _PATIENCE)
         if entering is None or leaving is None:
             if fresh or _inverts(inverse, matrix):
-                return Vertex(basis, point, duals)
+                return basis, point, duals
             # What looks like the end may be due to an inverse worn by updates.
             inverse, fresh = invert(matrix), True
             continue
@@ -117,7 +111,7 @@ def maximise(
     if inverse is None:
         return None
     duals = _solve(inverse.T, matrix.T, gains[basis])
-    return Vertex(basis, _solve(inverse, matrix, right), duals)
+    return basis, _solve(inverse, matrix, right), duals
 
 
 def _solve(inverse: np.ndarray, matrix: np.ndarray, right: np.ndarray) -> np.ndarray:

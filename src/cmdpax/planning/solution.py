@@ -11,11 +11,12 @@ from cmdpax.jax_context import in_double_precision
 from cmdpax.model.cmdp import CMDP
 from cmdpax.model.validation import validate
 from cmdpax.planning.certificate import Certificate, certify
-from cmdpax.planning.column_generation import Generator, Outcome, Progress
+from cmdpax.planning.column_generation import Generator, Progress
 from cmdpax.planning.feasibility import SlaterGap, maximise, slater_gap_of
+from cmdpax.planning.master import Outcome
 from cmdpax.planning.occupancies import slater_gap_by_occupancies, solve_occupancies
-from cmdpax.planning.recovery import Mixture, Recover, recover_plan
-from cmdpax.planning.scaling import scale
+from cmdpax.planning.recovery import Mixture, Recover, mix, mixture_values, recover_plan
+from cmdpax.planning.scaling import Scaled
 
 METHODS = ("column-generation", "occupancy-lp")
 
@@ -143,7 +144,7 @@ def slater_gap(
     if not cmdp.num_constraints:
         return None
     if method == "occupancy-lp":
-        found = slater_gap_by_occupancies(scale(cmdp), cmdp.thresholds)
+        found = slater_gap_by_occupancies(Scaled(cmdp), cmdp.thresholds)
         if isinstance(found, SlaterGap):
             return found
         _warn_of_fallback(found, stacklevel=4)
@@ -164,7 +165,7 @@ def _solve_by_columns(
 ) -> Solution:
     generator = Generator(cmdp, progress, max_columns)
     found = maximise(generator, cmdp.thresholds, tolerance)
-    mixture = Mixture.of(generator.columns, found.master.weights)
+    mixture = mix(generator.columns, found.weights)
     solution = Solution(
         cmdp,
         "column-generation",
@@ -179,10 +180,9 @@ def _solve_by_columns(
 
 def in_user_units(generator: Generator, mixture: Mixture, found: Outcome) -> Certificate:
     """The mixture's values and the bound with their rounding errors, in the user's units."""
-    error = generator.rounding.of_mixture(len(mixture.weights))[0]
-    return certify(
-        generator.scaled, mixture.signal_values, error, found.bound + found.error, found.multipliers
-    )
+    error = generator.rounding.of_mixture(len(mixture))[0]
+    values, bound = mixture_values(mixture), found.bound + found.error
+    return certify(generator.scaled, values, error, bound, found.multipliers)
 
 
 def _warn_of_gap(solution: Solution, tolerance: float) -> None:
@@ -198,7 +198,7 @@ def _warn_of_gap(solution: Solution, tolerance: float) -> None:
 def _solve_by_occupancies(
     cmdp: CMDP, tolerance: float, max_columns: int, progress: Progress | None
 ) -> Solution:
-    found = solve_occupancies(scale(cmdp))
+    found = solve_occupancies(Scaled(cmdp))
     if isinstance(found, str):
         solution = _solve_by_columns(cmdp, tolerance, max_columns, progress)
         # Not if nothing is feasible, where HiGHS was right.

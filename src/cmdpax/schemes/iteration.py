@@ -21,6 +21,7 @@ from cmdpax.model.evaluation import occupancy, q_values, signal_array
 from cmdpax.model.transitions import at_step
 from cmdpax.model.validation import validate
 from cmdpax.planning.dynamic_program import backward_plan, greedy, soft
+from cmdpax.planning.saddle_point import RegularizedSolution
 from cmdpax.schemes.hyperparameters import (
     Hyperparameters,
     Rates,
@@ -28,7 +29,7 @@ from cmdpax.schemes.hyperparameters import (
     rates_at,
 )
 from cmdpax.schemes.parameters import parameters_in_words
-from cmdpax.schemes.potential import Saddle, potential, saddle_of
+from cmdpax.schemes.potential import potential, saddle_of
 from cmdpax.schemes.schedules import Scheduled, as_schedule, is_constant
 from cmdpax.schemes.updates import dual_descent, primal_dual_step, raise_to_floor
 
@@ -77,20 +78,20 @@ def _step(
     if scheme == "primal-dual":
         every_q, values = evaluate_with_entropy(cmdp, log_policy)
         slacks = values[1:-1] - cmdp.thresholds
-        step = primal_dual_step(log_policy, multipliers, every_q, slacks, rates)
-        return log_policy, raise_to_floor(step.log_policy, policy_floor), step.multipliers
+        ascended, descended, _ = primal_dual_step(log_policy, multipliers, every_q, slacks, rates)
+        return log_policy, raise_to_floor(ascended, policy_floor), descended
     signals = signal_array(cmdp)
     reward = signals[:, 0] + jnp.einsum("i,hisa->hsa", multipliers, signals[:, 1:])
-    plan = backward_plan(
+    _, values, planned = backward_plan(
         lambda step: (at_step(cmdp.transitions, step), reward[step], signals[step]),
         cmdp.sizes,
         soft(rates.regularization) if scheme == "dual" else greedy,
         jnp.asarray(cmdp.initial),
     )
-    slacks = plan.signal_values[1:] - cmdp.thresholds
+    slacks = values[1:] - cmdp.thresholds
     step_size, regularization, max_multiplier, _ = rates
     descended = dual_descent(multipliers, slacks, step_size, regularization, max_multiplier)
-    return plan.log_policy, plan.log_policy, descended
+    return planned, planned, descended
 
 
 @functools.partial(jax.jit, static_argnames="scheme")
@@ -101,7 +102,7 @@ def _advance(
     kept: Any,
     chosen: Hyperparameters,
     policy_floor: Float[Array, ""],
-    saddle: Saddle | None,
+    saddle: RegularizedSolution | None,
     first: Integer[Array, ""],
     count: Integer[Array, ""],
     scheme: str,
@@ -188,7 +189,7 @@ def _collect(
     cmdp: CMDP,
     chosen: Hyperparameters,
     policy_floor: float,
-    saddle: Saddle | None,
+    saddle: RegularizedSolution | None,
     num_iterations: int,
     scheme: str,
 ) -> Iterates:

@@ -26,8 +26,8 @@ def _regularized(problem: Problem, values: jax.Array, multipliers: jax.Array) ->
 def strong_duality(problem: Problem) -> Sides:
     """|max_π L(π, λ*) - V_r*| ≤ 1e-8."""
     weights = jnp.concatenate([jnp.ones(1), problem.optimal_multipliers])
-    best = greedy_plan(problem.cmdp, weights).signal_values @ weights
-    dual = best - problem.optimal_multipliers @ problem.cmdp.thresholds
+    values, _ = greedy_plan(problem.cmdp, weights)
+    dual = values @ weights - problem.optimal_multipliers @ problem.cmdp.thresholds
     return Sides(jnp.abs(dual - problem.optimal_values[0]), EXACT)
 
 
@@ -36,9 +36,9 @@ def regularized_duality(problem: Problem) -> Sides:
     """|max_π L_τ(π, λ*_τ) - L_τ(π*_τ, λ*_τ)| ≤ 1e-8."""
     multipliers = problem.saddle.multipliers
     weights = jnp.concatenate([jnp.ones(1), multipliers])
-    plan = soft_plan(problem.cmdp, weights, problem.regularization)
+    most, _, _ = soft_plan(problem.cmdp, weights, problem.regularization)
     square = problem.regularization * multipliers @ multipliers / 2
-    best = plan.value - multipliers @ problem.cmdp.thresholds + square
+    best = most - multipliers @ problem.cmdp.thresholds + square
     value = _regularized(problem, problem.saddle_values, multipliers)
     return Sides(jnp.abs(best - value), EXACT)
 

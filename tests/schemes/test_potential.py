@@ -5,7 +5,7 @@ import pytest
 import cmdpax
 import learning_reference
 import reference
-from cmdpax.schemes.potential import Saddle, potential, saddle_of
+from cmdpax.schemes.potential import potential, saddle_of
 from learning_cases import model
 
 
@@ -36,7 +36,7 @@ def test_the_sum_of_divergences_under_the_saddles_policy() -> None:
 
 
 def test_states_that_are_never_reached_do_not_count() -> None:
-    saddle = Saddle(
+    saddle = saddle_of(cmdpax.environments.make("bandit"), 0.1, 6.0)._replace(
         occupancy=np.array([[[1.0, 0.0], [0.0, 0.0]]]),
         log_policy=np.array([[[0.0, -np.inf], [-np.inf, 0.0]]]),
         multipliers=np.zeros(1),

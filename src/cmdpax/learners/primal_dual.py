@@ -61,15 +61,16 @@ def primal_dual(knowledge: Knowledge, hyperparameters: Hyperparameters) -> Learn
         every_q, constraint_values = evaluate(model, log_policy, knowledge.initial)
         # "Update primal variables. Update dual variables."
         slacks = constraint_values - (knowledge.thresholds + rates.margin)
-        following = primal_dual_step(log_policy, multipliers, every_q, slacks, rates)
+        step = primal_dual_step(log_policy, multipliers, every_q, slacks, rates)
+        next_log_policy, next_multipliers, q_values = step
         return PrimalDualState(
             episode,
             log_policy,
-            following.log_policy,
-            following.multipliers,
+            next_log_policy,
+            next_multipliers,
             multipliers,
             constraint_values,
-            following.q_lagrangian,
+            q_values,
             statistics,
         )
 

@@ -19,7 +19,8 @@ from cmdpax.learning.loop import Progress, Task, model_bytes
 from cmdpax.learning.settings import Configuration
 from cmdpax.learning.stretch_group import StretchGroup
 from cmdpax.model.cmdp import CMDP
-from cmdpax.schemes.potential import Saddle, saddle_of
+from cmdpax.planning.saddle_point import RegularizedSolution
+from cmdpax.schemes.potential import saddle_of
 from cmdpax.schemes.schedules import as_schedule, is_constant
 
 _CACHE_BYTES = 5 * 2**20  # of a core, for the models of its group of runs
@@ -30,7 +31,7 @@ _OF_A_SADDLE = ("regularization", "max_multiplier", "margin")
 def run_batch(
     task: Task,
     configurations: Sequence[Configuration],
-    saddles: Sequence[Saddle] | None,
+    saddles: Sequence[RegularizedSolution] | None,
     report: Progress,
     checkpoint: Checkpoint | None = None,
     inspect: Callable[[int, np.ndarray], None] = lambda first, flaws: None,
@@ -58,7 +59,7 @@ def run_batch(
         members = [min(first + i, len(configurations) - 1) for i in range(size)]  # last: padding
         chosen = None if saddles is None else [saddles[i] for i in members]
         with _numerics(in_double, index):
-            group = kind.of(
+            group = kind(
                 _on_accelerator(task.part(members)), [configurations[i] for i in members], chosen
             )
             watch = functools.partial(inspect, first)
@@ -192,9 +193,9 @@ def _join(pieces: Sequence[Collected]) -> Collected:
     return joined
 
 
-def find_saddles(cmdp: CMDP, configurations: Sequence[Configuration]) -> list[Saddle]:
+def find_saddles(cmdp: CMDP, configurations: Sequence[Configuration]) -> list[RegularizedSolution]:
     """The saddle point that each run approaches."""
-    found: dict[tuple[float, float, float], Saddle] = {}
+    found: dict[tuple[float, float, float], RegularizedSolution] = {}
     result = []
     for configuration in configurations:
         key = _saddle_key(configuration)

@@ -9,19 +9,11 @@ optimistic ones the learner of an unknown one. τ = 0 is the vanilla scheme.
 Both lines of iteration k use π_k and λ_k. Policies are kept as log π: probabilities underflow.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
-
-
-class PrimalDualStep(NamedTuple):
-    """What one iteration of the primal-dual scheme makes."""
-
-    log_policy: Float[Array, "*H S A"]  # log π_{k+1}
-    multipliers: Float[Array, " I"]  # λ_{k+1}
-    q_lagrangian: Float[Array, "*H S A"]  # Q_z of π_k
 
 
 def primal_dual_step(
@@ -30,19 +22,18 @@ def primal_dual_step(
     every_q: Float[Array, "H L S A"],
     slacks: Float[Array, " I"],
     rates: Any,
-) -> PrimalDualStep:
+) -> tuple[Float[Array, "H S A"], Float[Array, " I"], Float[Array, "H S A"]]:
     """(π_{k+1}, λ_{k+1}) of Eqs. (6)-(7), from Q_r, Q_u and Q_ψ of π_k and the slacks V_u - c.
 
-    The rates are `Rates`, or anything else that has step_size, regularization and max_multiplier.
+    Q_z of π_k comes with them. The rates are `Rates`, or anything else that has step_size,
+    regularization and max_multiplier.
     """
     q_lagrangian = lagrangian(every_q, multipliers, rates.regularization)
-    return PrimalDualStep(
-        mirror_ascent(log_policy, q_lagrangian, rates.step_size),
-        dual_descent(
-            multipliers, slacks, rates.step_size, rates.regularization, rates.max_multiplier
-        ),
-        q_lagrangian,
+    ascended = mirror_ascent(log_policy, q_lagrangian, rates.step_size)
+    descended = dual_descent(
+        multipliers, slacks, rates.step_size, rates.regularization, rates.max_multiplier
     )
+    return ascended, descended, q_lagrangian
 
 
 def mirror_ascent(

@@ -16,7 +16,7 @@ from cmdpax.paper.audit.statement import Statement
 from cmdpax.planning.saddle_point import solve_regularized
 from cmdpax.planning.solution import slater_gap, solve
 from cmdpax.schemes.iteration import evaluate_with_entropy
-from cmdpax.schemes.potential import Saddle, potential
+from cmdpax.schemes.potential import potential
 from cmdpax.schemes.updates import lagrangian, primal_dual_step
 
 SLATER_TOLERANCE = 1e-7  # at the gap itself hardly any policy is feasible
@@ -34,7 +34,7 @@ class Problem(NamedTuple):
         slater_values: (V_r, V_u) of the best policy among those that attain Ξ, `[1 + I]`.
         optimal_values: (V_r, V_u) of π*, `[1 + I]`.
         optimal_multipliers: λ*, `[I]`.
-        saddle: (π*_τ, λ*_τ) with its occupancy.
+        saddle: (π*_τ, λ*_τ), a `RegularizedSolution`.
         saddle_values: (V_r, V_u, entropy) of π*_τ, `[2 + I]`.
     """
 
@@ -46,7 +46,7 @@ class Problem(NamedTuple):
     slater_values: Any
     optimal_values: Any
     optimal_multipliers: Any
-    saddle: Saddle
+    saddle: Any
     saddle_values: Any
 
     @property
@@ -152,7 +152,7 @@ def make_problem(
         np.append(slater.value, slater.constraint_values),
         np.append(solution.value, solution.constraint_values),
         solution.multipliers,
-        Saddle(reached.occupancy, saddle.log_policy, saddle.multipliers),
+        saddle,
         np.concatenate([[reached.value], reached.constraint_values, [entropy]]),
     )
 
@@ -161,8 +161,8 @@ def library_scheme(problem: Problem, log_policy: Array, multipliers: Array) -> t
     """Iterate the regularized primal-dual scheme once, Eqs. (6)-(7)."""
     every_q, values = evaluate_with_entropy(problem.cmdp, log_policy)
     slacks = values[1:-1] - problem.cmdp.thresholds
-    step = primal_dual_step(log_policy, multipliers, every_q, slacks, problem)
-    return step.log_policy, step.multipliers
+    ascended, descended, _ = primal_dual_step(log_policy, multipliers, every_q, slacks, problem)
+    return ascended, descended
 
 
 def make_step(

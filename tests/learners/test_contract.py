@@ -194,14 +194,14 @@ def test_vmapped_over_seeds_and_over_stacked_models(algorithm: str) -> None:
     cmdps = [model(2, seed=seed) for seed in (1, 2, 3)]
     runs = runs_of([configuration_of(algorithm, seed) for seed in (4, 5, 6)])
     stacked = jax.tree.map(lambda *arrays: jnp.asarray(np.stack(arrays)), *cmdps)
-    last, block = played(design_of(algorithm, stacked=True), stacked, runs)
+    last, (policies, *others) = played(design_of(algorithm, stacked=True), stacked, runs)
     optima = jnp.asarray([cmdpax.solve(cmdp).value for cmdp in cmdps])
     levels = jnp.asarray([0.0, 0.05])
     sums, entries = account_block(
         stacked,
         optima,
         levels,
-        block.policies,
+        policies,
         jnp.int32(NUM_EPISODES),
         no_sums(3, 3, 2, float),
         True,
@@ -214,10 +214,11 @@ def test_vmapped_over_seeds_and_over_stacked_models(algorithm: str) -> None:
             jax.tree.map(lambda array: array[0], expected_last),
         )
         assert_trees_close(
-            jax.tree.map(lambda array, i=index: array[:, i], block),
-            jax.tree.map(lambda array: array[:, 0], expected),
+            jax.tree.map(lambda array, i=index: array[:, i], [policies, *others]),
+            jax.tree.map(lambda array: array[:, 0], [*expected]),
         )
-        accounts = cmdpax.account(cmdp, expected.policies[:NUM_EPISODES, 0], unsafe_at=(0.0, 0.05))
+        alone_policies, *_ = expected
+        accounts = cmdpax.account(cmdp, alone_policies[:NUM_EPISODES, 0], unsafe_at=(0.0, 0.05))
         totals = [accounts.strong_regret.objective[-1], *accounts.strong_regret.constraints[-1]]
         np.testing.assert_allclose(sums.strong[index], totals, rtol=0, atol=1e-11)
         np.testing.assert_allclose(

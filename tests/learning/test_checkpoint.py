@@ -196,7 +196,7 @@ def first_group() -> Group:
     design = designed(configurations[0], keep_log=True, keep_log_policies=True)
     recorded = np.arange(1, NUM_EPISODES + 1)
     task = Task(design, (small(),), (0.5,), recorded, NUM_EPISODES, UNSAFE_AT)
-    return Group.of(task, configurations, None)
+    return Group(task, configurations, None)
 
 
 def leaves_of(content: bytes, group: int) -> list[bytes]:

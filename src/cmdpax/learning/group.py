@@ -11,17 +11,15 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Integer
+from jaxtyping import Array, Integer
 
 from cmdpax.jax_context import cast
 from cmdpax.learners.contract import FLAWS, first_flaws, flaws_of
 from cmdpax.learners.statistics import Trajectory
 from cmdpax.learning.history import Plans, Regret
 from cmdpax.learning.loop import (
-    Block,
     Progress,
     Rows,
-    Runs,
     Task,
     account_block,
     advance,
@@ -32,7 +30,8 @@ from cmdpax.learning.loop import (
 )
 from cmdpax.learning.settings import Configuration
 from cmdpax.model.cmdp import CMDP
-from cmdpax.schemes.potential import Saddle, potential
+from cmdpax.planning.saddle_point import RegularizedSolution
+from cmdpax.schemes.potential import potential
 
 Inspect = Callable[[np.ndarray], None]
 """Called with the flaws of some runs, `[R, 3]`, as `Collected` has them; may raise."""
@@ -97,33 +96,24 @@ class Position(NamedTuple):
     kept: Any  # NumPy arrays: `Rows`, or `Stretches`
 
 
-class Group(NamedTuple):
+class Group:
     """The arrays of a group's runs, on the device."""
 
-    task: Task
-    model: CMDP  # stacked where the design is
-    runs: Runs
-    optima: Float[Array, " R"]
-    saddle: Saddle | None  # stacked
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         task: Task,
         configurations: Sequence[Configuration],
-        saddles: Sequence[Saddle] | None,
-    ) -> "Group":
+        saddles: Sequence[RegularizedSolution] | None,
+    ) -> None:
         """Stack and send to the device."""
         dtype, cmdps = jnp.result_type(float), task.cmdps
         one = cmdps[0] if not task.design.stacked else _stack(cmdps)
         optima = np.broadcast_to(np.asarray(task.optima, float), len(configurations))
-        return cls(
-            task,
-            cast(one, dtype),
-            stack_runs(cmdps[0].sizes, configurations, task.num_episodes, dtype),
-            jnp.asarray(optima, dtype),
-            None if saddles is None else cast(_stack(saddles), dtype),
-        )
+        self.task = task
+        self.model: CMDP = cast(one, dtype)  # stacked where the design is
+        self.runs = stack_runs(cmdps[0].sizes, configurations, task.num_episodes, dtype)
+        self.optima = jnp.asarray(optima, dtype)  # [R]
+        self.saddle = None if saddles is None else cast(_stack(saddles), dtype)  # stacked
 
     def first_position(self) -> Position:
         """Before the first episode."""
@@ -176,7 +166,7 @@ class Group(NamedTuple):
         design, _, _, recorded, num_episodes, levels = self.task
         first = int(position.done) + 1
         count = min(size, num_episodes + 1 - first)
-        states, block = advance(
+        states, (policies, log_policies, shown) = advance(
             design,
             self.model,
             self.runs,
@@ -185,11 +175,11 @@ class Group(NamedTuple):
             jnp.int32(count),
             size,
         )
-        sums, rows = account_block(
+        sums, accounts = account_block(
             self.model,
             self.optima,
             jnp.asarray(levels, self.optima.dtype),
-            block.policies,
+            policies,
             jnp.int32(count),
             position.sums,
             design.stacked,
@@ -197,22 +187,18 @@ class Group(NamedTuple):
         )
         capped = position.capped
         if isinstance(caps := self.runs.parameters.get("max_multiplier"), jax.Array):
-            capped = capped + _count_capped(block.multipliers, caps, jnp.int32(count))
-        flaws = _first_flaws(
-            position.flaws, block, jnp.int32(first), jnp.int32(count), design.runs_last
-        )
-        places = recorded[(recorded >= first) & (recorded < first + count)] - first
-        kept = self._kept(block, rows, places, count)
-        policy = jnp.moveaxis(block.policies[count - 1], design.axis, 0)
-        return Position(first + count - 1, states, sums, capped, policy, flaws, kept)
-
-    def _kept(self, block: Block, rows: Rows, places: np.ndarray, count: int) -> Rows:
-        distance = None
+            capped = capped + _count_capped(shown.multipliers, caps, jnp.int32(count))
+        block = (policies, shown.multipliers, jnp.int32(first), jnp.int32(count))
+        flaws = _first_flaws(position.flaws, *block, design.runs_last)
+        accounts = accounts._replace(multipliers=shown.multipliers)
         if self.saddle is not None:
-            distance = _potentials(self.saddle, block.log_policies, block.multipliers)
-        recorded = rows._replace(multipliers=block.multipliers, potential=distance)
-        kept: Rows = _take(recorded, places)
-        return kept._replace(log=_take(block.log, np.arange(count)))
+            distances = _potentials(self.saddle, log_policies, shown.multipliers)
+            accounts = accounts._replace(potential=distances)
+        places = recorded[(recorded >= first) & (recorded < first + count)] - first
+        kept: Rows = _take(accounts, places)
+        kept = kept._replace(log=_take(shown.log, np.arange(count)))
+        policy = jnp.moveaxis(policies[count - 1], design.axis, 0)
+        return Position(first + count - 1, states, sums, capped, policy, flaws, kept)
 
     def collect(self, position: Position) -> Collected:
         """Everything with the runs first; NaN where nothing was played any more."""
@@ -309,18 +295,19 @@ def _count_capped(multipliers: Any, caps: Any, count: Any) -> Any:
 
 
 @functools.partial(jax.jit, static_argnames="runs_last")
-def _first_flaws(before: Any, block: Block, first: Any, count: Any, runs_last: bool) -> Any:
+def _first_flaws(
+    before: Any, policies: Any, multipliers: Any, first: Any, count: Any, runs_last: bool
+) -> Any:
     """The first episode with each flaw, those before this block included."""
-    policies = block.policies
     if runs_last:
         sums = jnp.moveaxis(jnp.sum(policies, axis=-2), -1, 1)
     else:  # the processor sums short rows three times as fast in a product
         sums = policies @ jnp.ones(policies.shape[-1], policies.dtype)
     played = (jnp.arange(sums.shape[0], dtype=jnp.int32) < count)[:, None, None]
-    here = first_flaws(flaws_of(sums, block.multipliers) & played, first)
+    here = first_flaws(flaws_of(sums, multipliers) & played, first)
     return jnp.where(before > 0, before, here)
 
 
 @jax.jit
-def _potentials(saddle: Saddle, log_policies: Any, multipliers: Any) -> Any:
+def _potentials(saddle: RegularizedSolution, log_policies: Any, multipliers: Any) -> Any:
     return jax.vmap(jax.vmap(potential), in_axes=(None, 0, 0))(saddle, log_policies, multipliers)

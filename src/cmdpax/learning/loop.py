@@ -200,13 +200,15 @@ def knowledge_of(
 # ---------------------------------------------------------------------------------- many episodes
 
 
-class Block(NamedTuple):
-    """Some consecutive episodes of every run, as they were played; first axis: episodes."""
+class Rows(NamedTuple):
+    """What is kept of some episodes, or of all that are recorded; first axis: episodes."""
 
-    policies: Float[Array, "E R H S A"]  # or [E, H, S, A, R], as the design says
-    log_policies: Float[Array, "E R H S A"] | None  # where the potential needs them
-    multipliers: Float[Array, "E R I"]
-    log: Trajectory | None
+    values: Any = None  # V_r, V_u of the true model, [E, R, J]
+    strong: Any = None  # cumulative regrets, [E, R, J]
+    weak: Any = None
+    multipliers: Any = None  # λ_k, [E, R, I]
+    potential: Any = None  # Φ_k, [E, R], where it is asked for
+    log: Trajectory | None = None  # of every episode, where it is asked for
 
 
 @functools.partial(jax.jit, static_argnames="design")
@@ -229,10 +231,14 @@ def advance(
     first: Integer[Array, ""],
     num_episodes: Integer[Array, ""],
     size: int,
-) -> tuple[Any, Block]:
-    """Play episodes first, first + 1, … (`num_episodes` ≤ `size` of them) of every run."""
+) -> tuple[Any, tuple[Any, Any, Rows]]:
+    """Play episodes first, first + 1, … (`num_episodes` ≤ `size` of them) of every run.
 
-    def episode(model: CMDP, run: Runs, state: Any, index: Array) -> tuple[Any, Block]:
+    Returns the states, and a block: the policies `[E, R, H, S, A]` (or `[E, H, S, A, R]`, as the
+    design says), their logarithms where the potential needs them, and multipliers and log.
+    """
+
+    def episode(model: CMDP, run: Runs, state: Any, index: Array) -> tuple[Any, Any]:
         learner = make_learner(design, model, run)
         key = jax.random.fold_in(run.keys, index)
         shown = learner.show(state)
@@ -241,18 +247,19 @@ def advance(
         next_state = learner.update(state, trajectory, learner_key(run.keys, index))
         log = trajectory if design.keep_log else None
         log_policy = shown.log_policy if design.keep_log_policies else None
-        return next_state, Block(policy, log_policy, shown.info.multipliers, log)
+        rows = Rows(multipliers=shown.info.multipliers, log=log)
+        return next_state, (policy, log_policy, rows)
 
     axis = design.axis
     batch = jax.vmap(
         episode,
         in_axes=(0 if design.stacked else None, 0, axis, None),
-        out_axes=(axis, Block(axis, 0, 0, 0)),  # type: ignore[arg-type]
+        out_axes=(axis, (axis, 0, 0)),
     )
     shapes = jax.eval_shape(batch, cmdp, runs, states, first)[1]
     buffer = jax.tree.map(lambda s: jnp.zeros((size, *s.shape), s.dtype), shapes)
 
-    def body(index: Array, carry: tuple[Any, Block]) -> tuple[Any, Block]:
+    def body(index: Array, carry: tuple[Any, Any]) -> tuple[Any, Any]:
         states, buffer = carry
         states, shown = batch(cmdp, runs, states, first + index)
         buffer = jax.tree.map(lambda kept, new: kept.at[index].set(new), buffer, shown)
@@ -285,17 +292,6 @@ class Sums(NamedTuple):
     unsafe: Integer[Array, "R L"]  # episodes with some violation ≥ each level
 
 
-class Rows(NamedTuple):
-    """What is kept of some episodes, or of all that are recorded; first axis: episodes."""
-
-    values: Any  # V_r, V_u of the true model, [E, R, J]
-    strong: Any  # cumulative regrets, [E, R, J]
-    weak: Any
-    multipliers: Any = None  # λ_k, [E, R, I]
-    potential: Any = None  # Φ_k, [E, R], where it is asked for
-    log: Trajectory | None = None  # of every episode, where it is asked for
-
-
 def no_sums(num_runs: int, num_signals: int, num_levels: int, dtype: Any) -> Sums:
     """Before the first episode."""
     nothing = jnp.zeros((num_runs, num_signals), dtype)
@@ -308,7 +304,7 @@ def account_block(
     cmdp: CMDP,
     optima: Float[Array, " R"],
     levels: Float[Array, " L"],
-    policies: Float[Array, "E ..."],  # of a `Block`
+    policies: Float[Array, "E ..."],  # as `advance` gives them
     num_episodes: Integer[Array, ""],
     sums: Sums,
     stacked: bool,

@@ -29,11 +29,11 @@ from cmdpax.model.cmdp import CMDP, ArrayLike, as_floats
 from cmdpax.model.transitions import Successors
 from cmdpax.model.validation import validate
 from cmdpax.planning import batched
-from cmdpax.planning.certificate import Certificate, Rounding, rounding_of
+from cmdpax.planning.certificate import Certificate, Rounding
 from cmdpax.planning.column_generation import Generator
 from cmdpax.planning.feasibility import SENSITIVE, SLACK_TOLERANCE, TOLERANCE, negligible_slack
-from cmdpax.planning.recovery import Mixture, Recover, recover_plan, simplify_plan
-from cmdpax.planning.scaling import scale
+from cmdpax.planning.recovery import Recover, mix, mixture_values, recover_plan, simplify_plan
+from cmdpax.planning.scaling import Scaled
 from cmdpax.planning.solution import Solution, solve
 
 _LARGEST_PART = 128  # models in one compiled call: the slowest of them decides when it ends
@@ -231,7 +231,7 @@ def _rounding(stack: CMDP) -> Rounding:
     ones = np.ones((1, *pairs)), np.ones((stack.num_constraints, 1, *pairs))
     initial = (stack.initial > 0).any(axis=0).astype(float)
     widest = (transitions, *ones, children[3][0], initial)
-    return rounding_of(CMDP.tree_unflatten(horizon, widest))
+    return Rounding(CMDP.tree_unflatten(horizon, widest))
 
 
 def _as_one(array: np.ndarray) -> np.ndarray:
@@ -274,7 +274,7 @@ def _simpler_plan(
     cmdp: CMDP, occupancy: np.ndarray, certificate: Certificate
 ) -> tuple[np.ndarray, np.ndarray]:
     """The Markov policy, random in as few places as that of `solve`."""
-    scaled = scale(cmdp)
+    scaled = Scaled(cmdp)
     values = np.insert(certificate.constraint_values, 0, certificate.value)
     multipliers = np.ldexp(certificate.multipliers, scaled.exponents[1:] - scaled.exponents[0])
     target = np.ldexp(values, -scaled.exponents)
@@ -304,11 +304,11 @@ def _missed_by_columns(cmdp: CMDP) -> Solution:
     excess = max(float((wanted / scales).max()) - scaled.limit, 0.0)
     lowered = np.maximum(wanted - excess * scales, -scaled.limit)
     slack = generator.maximise_slack(lowered, scales, SLACK_TOLERANCE, goal=np.inf)
-    mixture = Mixture.of(generator.columns, slack.master.weights)
+    mixture = mix(generator.columns, slack.weights)
     units = np.ldexp(1.0, scaled.exponents[1:])
     return _infeasible(
         cmdp,
-        scaled.to_user(mixture.signal_values)[1:],
+        scaled.to_user(mixture_values(mixture))[1:],
         slack.multipliers / units,
         len(generator.columns),
         lambda: recover_plan(scaled.cmdp, mixture, slack.multipliers),

@@ -104,9 +104,9 @@ def matrix() -> list[tuple[str, ...]]:
     settled: dict[tuple[Any, ...], tuple[str, ...]] = {}
     cases = []
     for storage, algorithm, profile in itertools.product(
-        ("dense", "once", "lists", "long", "long-lists"), sorted(_ALGORITHMS), PROFILES
+        ("dense", "once", "lists", "long", "long-lists"), sorted(PROGRAMS), PROFILES
     ):
-        program = (storage, _ALGORITHMS[algorithm], profile == "empirical")
+        program = (storage, PROGRAMS[algorithm], profile == "empirical")
         options = [
             (algorithm, profile, storage, *others)
             for others in itertools.product(*CHOICES.values())
@@ -130,8 +130,8 @@ def _worth(pair: tuple[str, str], seen: Counter[tuple[str, str]]) -> float:
     return float(not seen[pair]) if "single" in pair else 1 / (1 + seen[pair])
 
 
-# Algorithms with the same entry differ in data alone, and share a program.
-_ALGORITHMS = {
+# The paper's: those with the same entry differ in data alone, and share a program.
+PROGRAMS = {
     "regularized-primal-dual": "primal-dual",
     "vanilla-primal-dual": "primal-dual",
     "regularized-dual": "soft",
@@ -263,7 +263,7 @@ def logged(where: str, algorithm: str) -> cmdpax.History:
 
 def replay_cases() -> Cases:
     """Logs fed to every algorithm, the account of its policies, models made of logs, repeats."""
-    for where, algorithm in itertools.product(("dense", "long-lists"), cmdpax.algorithms()):
+    for where, algorithm in itertools.product(("dense", "long-lists"), sorted(PROGRAMS)):
         yield f"{where}/{algorithm}", functools.partial(_replay_case, where, algorithm)
     for storage, unvisited in (("dense", "uniform"), ("successors", "absorbing")):
         for stationary in (False, True):

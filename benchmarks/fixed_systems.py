@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import cmdpax
-from fixed_runs import Cases, logged, model
+from fixed_runs import PROGRAMS, Cases, logged, model
 from named_arrays import AGENT, chosen
 
 NUM_EPISODES = 30
@@ -126,7 +126,7 @@ def agent_of(
 
 def agent_cases() -> Cases:
     """Agents that were fed a log, and agents that played, were saved, loaded, and went on."""
-    for algorithm in cmdpax.algorithms():
+    for algorithm in sorted(PROGRAMS):
         yield f"fed/{algorithm}", functools.partial(_fed_case, algorithm)
     for name, case in _played_cases().items():
         yield f"played/{name}", functools.partial(_played_case, *case)

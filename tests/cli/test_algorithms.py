@@ -36,7 +36,7 @@ PLANNING = {
         "deviation_weight": ("a", "number", "0.5", "≥ 0"),
         "range_weight": ("b", "number", "0.2", "≥ 0"),
         "bonus_scale": ("", "number", "0.08", "≥ 0"),
-        "pessimism": ("κ", "number", "0", ""),
+        "pessimism": ("κ", "numbers", "0", ""),
         "multiplier_cap": ("", "number", "10", "> 0"),
         **_MARGIN,
     },

@@ -197,7 +197,8 @@ def kind_of(run: Run, models: Mapping[str, Model]) -> Kind:
     cmdp = models[run.fingerprint].cmdp
     shapes = tuple(array.shape for array in jax.tree.leaves(cmdp))
     _, algorithm, chosen, optimism = run.configuration
-    return (run.algorithm, optimism.rewards, cmdp.horizon, shapes, algorithm.choices(chosen))
+    compiled = (algorithm.choices(chosen), algorithm.lengths(chosen))
+    return (run.algorithm, optimism.rewards, cmdp.horizon, shapes, compiled)
 
 
 def by_kind(runs: Iterable[Run], models: Mapping[str, Model]) -> dict[Kind, list[Run]]:

@@ -24,7 +24,7 @@ from cmdpax.learners.statistics import (
 )
 from cmdpax.learners.truncated_evaluation import evaluate
 from cmdpax.schemes.hyperparameters import Hyperparameters, Rates, rates_at
-from cmdpax.schemes.parameters import Parameter
+from cmdpax.schemes.parameters import Numbers, Parameter
 from cmdpax.schemes.schedules import Scheduled, value_at
 from cmdpax.schemes.updates import dual_descent, lagrangian, mirror_ascent, primal_dual_step
 
@@ -36,6 +36,7 @@ __all__ = [
     "Knowledge",
     "Learner",
     "Named",
+    "Numbers",
     "OptimisticModel",
     "Parameter",
     "Rates",

@@ -137,6 +137,12 @@ class Algorithm:
             (one.name, getattr(chosen, one.name)) for one in self.parameters if one.is_compiled_in
         )
 
+    def lengths(self, chosen: Any) -> tuple[int, ...]:
+        """How many numbers each list of them has: arrays of other shapes need another program."""
+        return tuple(
+            len(getattr(chosen, one.name)) for one in self.parameters if one.kind == "numbers"
+        )
+
     def assemble(self, numbers: Mapping[str, Any], choices: tuple[tuple[str, Any], ...]) -> Any:
         """The record of both parts, of which the numbers may be traced."""
         return self.record(**numbers, **dict(choices))

@@ -34,10 +34,10 @@ def with_bonuses(
     estimates: Estimates,
     bonus: Float[Array, "H S A"],
     constraint_bonuses: Float[Array, "H I S A"],
-    pessimism: Number,
+    pessimism: Float[Array, " I"],
 ) -> Model:
     """max V_{r̂ + b + Σ_i λ_i κ b^u_i} subject to V_{û_i - κ b^u_i} ≥ c_i, under p̂."""
-    reduced = pessimism * constraint_bonuses
+    reduced = pessimism[None, :, None, None] * constraint_bonuses
     gained = jnp.einsum("i,hisa->hsa", estimates.multipliers, reduced)
     rewards = estimates.signals[:, :1] + (bonus + gained)[:, None]
     signals = jnp.concatenate([rewards, estimates.signals[:, 1:] - reduced], axis=1)

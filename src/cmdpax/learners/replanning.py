@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
+from cmdpax.errors import ParameterError
 from cmdpax.learners.base import Learner
 from cmdpax.learners.exploration import (
     bernstein_bonus,
@@ -28,7 +29,7 @@ from cmdpax.learners.exploration import (
 )
 from cmdpax.learners.replanner import Estimates, MakeModel, Model, Number, replanner
 from cmdpax.learners.statistics import Knowledge
-from cmdpax.schemes.parameters import Parameter
+from cmdpax.schemes.parameters import Numbers, Parameter
 from cmdpax.schemes.schedules import Scheduled
 
 Growth = Annotated[
@@ -60,7 +61,7 @@ class Replanning(NamedTuple):
     ] = 0.2
     bonus_scale: Scale = 0.08
     pessimism: Annotated[
-        float, Parameter("how many bonuses the constraints are reduced by", "κ")
+        Numbers, Parameter("how many bonuses the constraints are reduced by", "κ")
     ] = 0.0
     multiplier_cap: Annotated[
         float, Parameter("the largest multiplier that a bonus is made with", above=0)
@@ -89,6 +90,7 @@ class OptimisticPlanning(NamedTuple):
 def replanning(knowledge: Knowledge, parameters: Replanning) -> Learner:
     """The exact planner as a learner, with a bonus for the Lagrangian."""
     scale, kind = parameters.bonus_scale, parameters.exploration
+    pessimism = _per_constraint("pessimism", parameters.pessimism, knowledge.sizes.num_constraints)
 
     def make_model(estimates: Estimates, key: Key[Array, ""]) -> Model:
         counted = count_bonus(estimates, scale)
@@ -101,7 +103,7 @@ def replanning(knowledge: Knowledge, parameters: Replanning) -> Learner:
         elif kind == "posterior":
             bonus = posterior_bonus(key, knowledge, estimates, parameters.prior)
         return with_bonuses(
-            estimates, bonus, _constraint_bonuses(estimates, kind, counted), parameters.pessimism
+            estimates, bonus, _constraint_bonuses(estimates, kind, counted), pessimism
         )
 
     return _replanner(knowledge, make_model, parameters, parameters.multiplier_cap)
@@ -141,6 +143,17 @@ def _replanner(
         margin=parameters.margin,
         multiplier_cap=multiplier_cap,
     )
+
+
+def _per_constraint(name: str, given: Any, count: int) -> Float[Array, " I"]:
+    """One number for each constraint, or one for all."""
+    numbers = jnp.atleast_1d(jnp.asarray(given))
+    if len(numbers) not in (1, count):
+        raise ParameterError(
+            f"{name} has {len(numbers)} numbers, the CMDP has {count} constraints; give one "
+            "number, or one for each."
+        )
+    return jnp.broadcast_to(numbers, (count,))
 
 
 def _constraint_bonuses(

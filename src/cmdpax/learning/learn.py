@@ -151,7 +151,9 @@ def learn_batch(
     known = {configuration.optimism.rewards for configuration in configurations}
     if len(known) != 1:
         raise ParameterError("one batch cannot mix known and estimated rewards; make two.")
-    if len({run.algorithm.choices(run.parameters) for run in configurations}) != 1:
+    first = configurations[0].algorithm
+    chosen = [run.parameters for run in configurations]
+    if len({(first.choices(one), first.lengths(one)) for one in chosen}) != 1:
         raise ParameterError("one batch cannot mix parameters that are compiled in; make several.")
     require_countable(configurations[0].algorithm, settings)
     _require_room(cmdp, len(configurations), settings)

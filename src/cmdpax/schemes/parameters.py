@@ -9,7 +9,8 @@ values it takes and what it means:
 
 Keyword arguments, keys of a specification, options of the command line, entries of a manifest and
 columns of a table all come from these fields. Numbers and schedules are data: one compiled program
-serves all of them. Whole numbers, flags and choices are compiled in.
+serves all of them, and lists of numbers (`Numbers`: one for all constraints, or one for each) need
+one program per length. Whole numbers, flags and choices are compiled in.
 """
 
 import dataclasses
@@ -17,7 +18,7 @@ import math
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 
@@ -25,7 +26,11 @@ from cmdpax.checks import check_choice, real_number, require_flag, whole_number
 from cmdpax.errors import ParameterError, nearest_name, shown
 from cmdpax.schemes.schedules import Schedule, Scheduled, as_schedule, parse_schedule, values
 
+Numbers: TypeAlias = float | int | tuple[float, ...]
+"""One number for all constraints, or one for each; a record of choices holds a tuple."""
+
 _KINDS: dict[Any, str] = {
+    Numbers: "numbers",
     Scheduled: "schedule",
     Schedule: "schedule",
     float: "number",
@@ -36,6 +41,7 @@ _KINDS: dict[Any, str] = {
 _UNCAST: dict[str, Callable[[Any], Any]] = {
     "schedule": float,
     "number": float,
+    "numbers": lambda cell: [float(part) for part in str(cell).split()],
     "whole number": int,
     "flag": lambda cell: cell in (True, "true"),
     "choice": str,
@@ -57,7 +63,7 @@ class Parameter:
         choices: the words that it may be, if it is a word.
         hint: what to do instead, for the error about a number out of range.
         name: the field's name; taken from the record, like the next two.
-        kind: "number", "schedule", "whole number", "flag" or "choice".
+        kind: "number", "numbers", "schedule", "whole number", "flag" or "choice".
         default: what it is if the user says nothing.
     """
 
@@ -103,9 +109,28 @@ class Parameter:
             schedule = _as_schedule(self.name, given)
             self._require_in_range(given, *_ends(schedule, num_episodes))
             return schedule
+        if self.kind == "numbers":
+            several = self._numbers(given)
+            self._require_in_range(given, min(several), max(several))
+            return several
         number = self._number(given)
         self._require_in_range(given, number, number)
         return number
+
+    def _numbers(self, given: Any) -> tuple[float, ...]:
+        parts = given.replace(",", " ").split() if isinstance(given, str) else given
+        if not isinstance(parts, list | tuple | np.ndarray) or np.ndim(parts) == 0:
+            parts = [parts]
+        try:
+            found = tuple(float(x) if isinstance(x, str) else real_number(x) for x in parts)
+        except ValueError:
+            found = ()
+        if not found or not all(map(math.isfinite, found)):
+            raise ParameterError(
+                f"{self.name} is {shown(given)}, it must be a number, or a list with one number "
+                "for each constraint."
+            )
+        return found
 
     def _number(self, given: Any) -> Any:
         whole = self.kind == "whole number"
@@ -136,7 +161,7 @@ class Parameter:
 
     def plain(self, value: Any) -> Any:
         """The value as JSON holds it: a schedule is the list of its three numbers."""
-        return list(value) if self.kind == "schedule" else value
+        return list(value) if self.kind in ("schedule", "numbers") else value
 
     def restore(self, plain: Any, num_episodes: int) -> Any:
         """The value that `plain` wrote down."""
@@ -150,7 +175,9 @@ class Parameter:
         return tuple(self.name + part for part in parts)
 
     def cells(self, value: Any) -> tuple[Any, ...]:
-        """The cells of its columns."""
+        """The cells of its columns; several numbers are one text."""
+        if self.kind == "numbers":
+            return (" ".join(map(repr, value)),)
         return tuple(value) if self.kind == "schedule" else (value,)
 
     def from_row(self, row: Mapping[str, Any]) -> Any:
@@ -215,8 +242,8 @@ def _parameter(name: str, hint: Any, default: Any) -> Parameter:
     if not known or default is None:
         what = "no default" if known else f"the type {hint}"
         raise ParameterError(
-            f"the parameter {name} has {what}; declare it as Scheduled, float, int, bool or str, "
-            "with a default."
+            f"the parameter {name} has {what}; declare it as Scheduled, float, Numbers, int, bool "
+            "or str, with a default."
         )
     found = dataclasses.replace(said, name=name, kind=known[0])
     return dataclasses.replace(found, default=found.read(default, 1))
@@ -250,4 +277,6 @@ def parameters_in_words(chosen: Any) -> str:
 
 def in_words(value: Any) -> str:
     """The value of a parameter in words."""
+    if isinstance(value, tuple) and not isinstance(value, Schedule):
+        return " ".join(f"{number:g}" for number in value)
     return f"{value:g}" if isinstance(value, float) else str(value)

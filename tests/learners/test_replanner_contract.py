@@ -272,3 +272,33 @@ class TestRefused:
             learn(algorithm, num_episodes=10**16)
         with pytest.raises(cmdpax.ParameterError, match=r"memory|room|take"):
             learn(algorithm, num_episodes=10**12, log=True)
+
+
+def test_pessimism_is_one_number_or_one_for_each_constraint(algorithm: str, tmp_path: Path) -> None:
+    if algorithm != "replanning":
+        pytest.skip("it has no pessimism")
+    cmdp = model(2)
+    same = [learn(algorithm, cmdp, pessimism=given) for given in (0.3, [0.3, 0.3], "0.3, 0.3")]
+    for other in same[1:]:
+        assert_same_runs(same[0], other)
+    assert same[1].manifest["runs"][0]["pessimism"] == [0.3, 0.3]
+    assert_same_runs(cmdpax.repeat(cmdp, same[1].manifest), same[1])
+    sentence = "pessimism has 3 numbers, the CMDP has 2 constraints; give one number, or one for"
+    with pytest.raises(cmdpax.ParameterError, match=sentence):
+        learn(algorithm, cmdp, pessimism=[1, 2, 3])
+    for wrong in ("x", [], [np.nan], {}):
+        with pytest.raises(cmdpax.ParameterError, match="it must be a number, or a list with one"):
+            learn(algorithm, cmdp, pessimism=wrong)
+    results = cmdpax.sweep(
+        {
+            "num_episodes": 50,
+            "seeds": 1,
+            "cmdps": [{"environment": "random", "parameters": {"num_constraints": 2}}],
+            "algorithms": [{"name": algorithm, "pessimism": [0.5, [0.25, 1]]}],
+        },
+        tmp_path / "sweep",
+    )
+    assert set(results.final["pessimism"]) == {"0.5", "0.25 1"}
+    for row in results.final.to_dicts():
+        again = results.repeat(row["run"]).strong_regret.objective[0, -1]
+        assert again == pytest.approx(row["strong_objective"], abs=1e-9)

@@ -11,10 +11,12 @@ import typer
 from cmdpax.cli.models import AsJson
 from cmdpax.cli.notices import caught, resumable
 from cmdpax.cli.output import messages, print_facts, print_json, results, table, wrote
-from cmdpax.learners import symbol_of
+from cmdpax.learners import registered, symbol_of
+from cmdpax.schemes.parameters import in_words
 from cmdpax.storage.limits import size_text
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A folder that `sweep` wrote.")]
+_MOST_PARAMETERS = 4  # beyond that, a table has no columns for what is everywhere the default
 
 
 def sweep(
@@ -148,12 +150,22 @@ def best_table(title: str, best: Any) -> Any:
     found = best.to_dicts()
     words = [parameters_of_row(row) for row in found]
     shown = [name for name in dict.fromkeys(itertools.chain(*words)) if name != "margin"]
+    if len(shown) > _MOST_PARAMETERS:
+        pairs = [*zip((row["algorithm"] for row in found), words, strict=True)]
+        shown = [name for name in shown if not all(_is_default(name, *pair) for pair in pairs)]
     rows = [
         (row["algorithm"], *(said.get(name, "") for name in shown), row["runs"], score)
         for row, said in zip(found, words, strict=True)
         for score in [f"{row['score']:.4g}"]
     ]
     return table(title, ("algorithm", *map(symbol_of, shown), "runs", "mean regret"), rows)
+
+
+def _is_default(name: str, algorithm: str, words: dict[str, str]) -> bool:
+    """Whether an algorithm does not have a parameter, or has it as it is by default."""
+    known = registered(algorithm)
+    defaults = {} if known is None else {one.name: one.default for one in known.parameters}
+    return name not in words or (name in defaults and words[name] == in_words(defaults[name]))
 
 
 def _print_estimate(found: Any, as_json: bool) -> None:

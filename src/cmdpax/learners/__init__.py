@@ -1,7 +1,7 @@
 """Learners of an unknown CMDP: the registered algorithms, and all that an author of one needs."""
 
 from cmdpax.learners.algorithm import Algorithm, Named
-from cmdpax.learners.base import Factory, Info, Learner, Shown, on_host
+from cmdpax.learners.base import Factory, Info, Learner, PlanInfo, Shown, on_host
 from cmdpax.learners.registry import (
     address_of,
     algorithms,
@@ -12,10 +12,12 @@ from cmdpax.learners.registry import (
     symbol_of,
 )
 from cmdpax.learners.statistics import (
+    Counted,
     Knowledge,
     OptimisticModel,
     Statistics,
     Trajectory,
+    add,
     empirical_model,
     empty_statistics,
     optimistic_model,
@@ -30,6 +32,7 @@ from cmdpax.schemes.updates import dual_descent, lagrangian, mirror_ascent, prim
 
 __all__ = [
     "Algorithm",
+    "Counted",
     "Factory",
     "Hyperparameters",
     "Info",
@@ -39,11 +42,13 @@ __all__ = [
     "Numbers",
     "OptimisticModel",
     "Parameter",
+    "PlanInfo",
     "Rates",
     "Scheduled",
     "Shown",
     "Statistics",
     "Trajectory",
+    "add",
     "address_of",
     "algorithms",
     "as_algorithm",

@@ -177,7 +177,7 @@ class Parameter:
     def cells(self, value: Any) -> tuple[Any, ...]:
         """The cells of its columns; several numbers are one text."""
         if self.kind == "numbers":
-            return (" ".join(map(repr, value)),)
+            return (" ".join(repr(number).removesuffix(".0") for number in value),)
         return tuple(value) if self.kind == "schedule" else (value,)
 
     def from_row(self, row: Mapping[str, Any]) -> Any:

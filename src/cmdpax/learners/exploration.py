@@ -41,7 +41,7 @@ def with_bonuses(
     gained = jnp.einsum("i,hisa->hsa", estimates.multipliers, reduced)
     rewards = estimates.signals[:, :1] + (bonus + gained)[:, None]
     signals = jnp.concatenate([rewards, estimates.signals[:, 1:] - reduced], axis=1)
-    return Model(estimates.transitions, signals)
+    return estimates.transitions, signals
 
 
 def count_bonus(estimates: Estimates, scale: Number) -> Float[Array, "H S A"]:

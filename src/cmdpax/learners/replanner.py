@@ -83,13 +83,6 @@ class Estimates(NamedTuple):
         return self.transitions
 
 
-class Model(NamedTuple):
-    """What is planned in: max V_r subject to V_{u_i} ≥ c_i + margin."""
-
-    transitions: Transitions
-    signals: Float[Array, "H J S A"]
-
-
 class ReplannerState(NamedTuple):
     """What the next episode needs."""
 
@@ -105,6 +98,8 @@ class ReplannerState(NamedTuple):
     statistics: Statistics
 
 
+Model: TypeAlias = tuple[Transitions, Float[Array, "H J S A"]]
+"""Transitions and signals of what is planned in: max V_r subject to V_{u_i} ≥ c_i + margin."""
 MakeModel = Callable[[Estimates, Key[Array, ""]], Model]
 """From estimates and the key of a plan to the model that is planned in."""
 
@@ -134,9 +129,10 @@ def replanner(
         estimates = _estimates(knowledge, state)
         capped = jnp.minimum(estimates.multipliers, multiplier_cap)
         estimates = estimates._replace(multipliers=capped)
-        model = make_model(estimates, jax.random.fold_in(key, state.num_plans))
+        transitions, signals = make_model(estimates, jax.random.fold_in(key, state.num_plans))
         thresholds = knowledge.thresholds + value_at(margin, state.episode).astype(dtype)
-        found = plan(_cmdp(model, thresholds, knowledge.initial), state.multipliers)
+        model = _cmdp(transitions, signals, thresholds, knowledge.initial)
+        found = plan(model, state.multipliers)
         length = _stretch_length(knowledge, state, found, growth, stretch)
         return state._replace(
             remaining=length.astype(integer),
@@ -214,10 +210,9 @@ def _estimates(knowledge: Knowledge, state: ReplannerState) -> Estimates:
     )
 
 
-def _cmdp(model: Model, thresholds: Array, initial: Array) -> CMDP:
+def _cmdp(transitions: Transitions, signals: Array, thresholds: Array, initial: Array) -> CMDP:
     """The model as planning takes it; its arrays may be traced."""
-    signals = model.signals
-    arrays = (model.transitions, signals[:, 0], jnp.swapaxes(signals[:, 1:], 0, 1))
+    arrays = (transitions, signals[:, 0], jnp.swapaxes(signals[:, 1:], 0, 1))
     return CMDP.tree_unflatten(signals.shape[0], (*arrays, thresholds, initial))
 
 

@@ -117,7 +117,7 @@ def posterior_sampling(knowledge: Knowledge, parameters: PosteriorSampling) -> L
         signals = estimates.signals
         if estimates.variances is not None:
             signals = signals + sample_noise(second, knowledge, estimates)
-        return Model(sampled_transitions(first, knowledge, estimates, parameters.prior), signals)
+        return sampled_transitions(first, knowledge, estimates, parameters.prior), signals
 
     return _replanner(knowledge, make_model, parameters)
 
@@ -127,7 +127,7 @@ def optimistic_planning(knowledge: Knowledge, parameters: OptimisticPlanning) ->
 
     def make_model(estimates: Estimates, key: Key[Array, ""]) -> Model:
         bonus = count_bonus(estimates, parameters.bonus_scale)
-        return Model(estimates.transitions, estimates.signals + bonus[:, None])
+        return estimates.transitions, estimates.signals + bonus[:, None]
 
     return _replanner(knowledge, make_model, parameters)
 

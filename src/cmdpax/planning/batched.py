@@ -30,7 +30,6 @@ from jaxtyping import Array, Bool, Float, Integer
 from cmdpax.model.cmdp import CMDP
 from cmdpax.model.validation import ROW_SUM_TOLERANCE
 from cmdpax.planning.batched_induction import (
-    Scales,
     Stack,
     markov_policy,
     mixed_occupancy,
@@ -101,13 +100,13 @@ def plan_stacked(cmdps: CMDP, multipliers: Float[Array, "b I"]) -> Plan:
     """Plans for models that are stacked along the first axis; arrays with 1 there belong to all."""
     batch = max(array.shape[0] for array in jax.tree.leaves((cmdps, multipliers)))
     models = stack(cmdps, batch)
-    scaled, scales = scale(models)
+    scaled, units, magnitudes = scale(models)
     if not cmdps.num_constraints:
-        return _plan_freely(scaled, scales)
-    thresholds = jnp.swapaxes(cmdps.thresholds, 0, 1) / scales.units[1:]
-    program = _program(scaled, thresholds, scales.magnitudes)
-    ratios = scales.units[1:] / scales.units[:1]
-    return _result(program, scales, _generate(program, multipliers.T * ratios))
+        return _plan_freely(scaled, units)
+    thresholds = jnp.swapaxes(cmdps.thresholds, 0, 1) / units[1:]
+    program = _program(scaled, thresholds, magnitudes)
+    ratios = units[1:] / units[:1]
+    return _result(program, units, _generate(program, multipliers.T * ratios))
 
 
 @plan_stacked.def_vmap
@@ -131,12 +130,12 @@ def _plan_batch(size: int, batched: Any, cmdps: CMDP, multipliers: Array) -> tup
     return split, jax.tree.map(lambda _: True, split)
 
 
-def _plan_freely(models: Stack, scales: Scales) -> Plan:
+def _plan_freely(models: Stack, units: Float[Array, "J c"]) -> Plan:
     """Without constraints one backward induction is all."""
     weights = jnp.ones((1, models.batch), models.signals.dtype)
     found = plan_greedily(models, weights)
     occupancy = occupancy_of(models, found.actions)
-    value = found.signal_values[0] * scales.units[0]
+    value = found.signal_values[0] * units[0]
     never = jnp.full_like(value, jnp.inf)
     return _to_front(
         Plan(
@@ -356,7 +355,7 @@ def _judge(
     )
 
 
-def _result(program: _Program, scales: Scales, state: _State) -> Plan:
+def _result(program: _Program, units: Float[Array, "J c"], state: _State) -> Plan:
     """The mixture as one Markov policy, with its numbers in the user's units."""
     columns = program.columns(state.values, state.valid)
     feasible = state.basis.second
@@ -369,15 +368,15 @@ def _result(program: _Program, scales: Scales, state: _State) -> Plan:
     )
     occupancy = mixed_occupancy(program.models, state.actions, slots, weights)
     relative = (values[1:] - program.thresholds) / program.magnitudes[1:] - program.excess[None]
-    in_user_units = jnp.where(feasible[None], scales.units[:1], 1.0) / scales.units[1:]
+    in_user_units = jnp.where(feasible[None], units[:1], 1.0) / units[1:]
     return _to_front(
         Plan(
             policy=markov_policy(occupancy, best.actions),
             occupancy=occupancy,
             multipliers=best.multipliers / program.magnitudes[1:] * in_user_units,
-            value=values[0] * scales.units[0],
-            constraint_values=values[1:] * scales.units[1:],
-            upper_bound=jnp.where(feasible, state.bound.value * scales.units[0], -jnp.inf),
+            value=values[0] * units[0],
+            constraint_values=values[1:] * units[1:],
+            upper_bound=jnp.where(feasible, state.bound.value * units[0], -jnp.inf),
             feasible=feasible,
             worst_slack=jnp.min(relative, axis=0),
             slack_bound=state.slack_bound.value - program.excess,

@@ -81,20 +81,17 @@ def _slots_first(array: Array) -> Array:
     return jnp.transpose(array, (1, 4, 2, 3, 0))
 
 
-class Scales(NamedTuple):
-    """Powers of two that leave each signal with magnitudes in [1/2, 1), and these magnitudes."""
+def scale(models: Stack) -> tuple[Stack, Float[Array, "J c"], Float[Array, "J c"]]:
+    """Divide each signal by the power of two above its largest entry, exactly.
 
-    units: Float[Array, "J c"]
-    magnitudes: Float[Array, "J c"]
-
-
-def scale(models: Stack) -> tuple[Stack, Scales]:
-    """Divide each signal by the power of two above its largest entry, exactly."""
+    Returns:
+        The models, these powers of two, and the largest entries that they leave, in [1/2, 1).
+    """
     largest = jnp.max(jnp.abs(models.signals), axis=(0, 2, 3))
     magnitudes, exponents = jnp.frexp(jnp.where(largest > 0, largest, 0.5))
     units = jnp.ldexp(jnp.ones_like(magnitudes), exponents)
     scaled = models._replace(signals=models.signals / units[None, :, None, None])
-    return scaled, Scales(units, jnp.where(largest > 0, magnitudes, 1.0))
+    return scaled, units, jnp.where(largest > 0, magnitudes, 1.0)
 
 
 class Greedy(NamedTuple):

@@ -133,13 +133,13 @@ def _plan_batch(size: int, batched: Any, cmdps: CMDP, multipliers: Array) -> tup
 def _plan_freely(models: Stack, units: Float[Array, "J c"]) -> Plan:
     """Without constraints one backward induction is all."""
     weights = jnp.ones((1, models.batch), models.signals.dtype)
-    found = plan_greedily(models, weights)
-    occupancy = occupancy_of(models, found.actions)
-    value = found.signal_values[0] * units[0]
+    values, actions = plan_greedily(models, weights)
+    occupancy = occupancy_of(models, actions)
+    value = values[0] * units[0]
     never = jnp.full_like(value, jnp.inf)
     return _to_front(
         Plan(
-            policy=markov_policy(occupancy, found.actions),
+            policy=markov_policy(occupancy, actions),
             occupancy=occupancy,
             multipliers=jnp.zeros((0, models.batch), value.dtype),
             value=value,
@@ -301,15 +301,15 @@ def _price(program: _Program, state: _State) -> _State:
     """The best policy at λ as another column, and its bound."""
     objective = state.for_value.astype(state.values.dtype)
     weights = jnp.concatenate([objective[None], state.multipliers / program.magnitudes[1:]])
-    found = plan_greedily(program.models, weights)
-    new = program.columns(found.signal_values[:, None], state.valid[:1])
+    values, actions = plan_greedily(program.models, weights)
+    new = program.columns(values[:, None], state.valid[:1])
     slacks = new.slacks[:, 0] + state.basis.relaxation[None]
     value = objective * new.gains[0] + jnp.sum(state.multipliers * slacks, axis=0)
-    bound = _Bound(value, state.multipliers, found.actions)
+    bound = _Bound(value, state.multipliers, actions)
     place = _slot(program.columns(state.values, state.valid), state) & state.active[None]
     return state._replace(
-        values=jnp.where(place[None], found.signal_values[:, None], state.values),
-        actions=jnp.where(place[:, None, None], found.actions[None], state.actions),
+        values=jnp.where(place[None], values[:, None], state.values),
+        actions=jnp.where(place[:, None, None], actions[None], state.actions),
         valid=state.valid | place,
         bound=state.bound.lowered(bound, state.active & state.for_value),
         slack_bound=state.slack_bound.lowered(bound, state.active & ~state.for_value),

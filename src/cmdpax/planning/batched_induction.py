@@ -94,15 +94,10 @@ def scale(models: Stack) -> tuple[Stack, Float[Array, "J c"], Float[Array, "J c"
     return scaled, units, jnp.where(largest > 0, magnitudes, 1.0)
 
 
-class Greedy(NamedTuple):
-    """Deterministic policies that maximise Σ_j w_j V_j, one for each model."""
-
-    signal_values: Float[Array, "J B"]
-    actions: Integer[Array, "H S B"]
-
-
-def plan_greedily(models: Stack, weights: Float[Array, "J B"]) -> Greedy:
-    """Greedy backward induction, and the values of every signal on the way."""
+def plan_greedily(
+    models: Stack, weights: Float[Array, "J B"]
+) -> tuple[Float[Array, "J B"], Integer[Array, "H S B"]]:
+    """Values of every signal, and actions, of the policies that maximise Σ_j w_j V_j."""
     num_signals, batch = weights.shape
     num_states = models.initial.shape[0]
 
@@ -114,7 +109,7 @@ def plan_greedily(models: Stack, weights: Float[Array, "J B"]) -> Greedy:
     values, actions = jax.lax.scan(
         step, zeros, jnp.arange(models.horizon, dtype=jnp.int32), reverse=True
     )
-    return Greedy(jnp.sum(models.initial[None] * values, axis=1), actions)
+    return jnp.sum(models.initial[None] * values, axis=1), actions
 
 
 def _kept(array: Array) -> Array:

@@ -332,24 +332,24 @@ def _judge(
     program: _Program, columns: Columns, state: _State, basis: Basis, stalled: Bool[Array, " B"]
 ) -> _State:
     """Who is done, who goes on to the second phase, and the next λ."""
-    vertex = vertex_of(columns, basis)
+    _, value, duals = vertex_of(columns, basis)
     goal, tolerance = 2 * program.epsilon, 16 * program.epsilon
-    total = 1.0 + jnp.sum(jnp.abs(vertex.duals[1:]), axis=0)
+    total = 1.0 + jnp.sum(jnp.abs(duals[1:]), axis=0)
     bound = jnp.where(basis.second, state.bound.value, state.slack_bound.value)
-    over = (bound - vertex.value <= tolerance * total) | stalled
+    over = (bound - value <= tolerance * total) | stalled
     slack = slack_of(basis)
     relaxed = state.active & over & ~basis.second & (slack >= program.missed)
     relaxation = jnp.where(relaxed, jnp.minimum(goal - slack, -program.missed), basis.relaxation)
     basis = basis._replace(second=basis.second | relaxed, relaxation=relaxation)
     # The first round's bound was that of the thresholds as they are.
     extra = jnp.where(relaxed, relaxation, 0.0) * jnp.sum(state.bound.multipliers, axis=0)
-    multipliers = jnp.maximum(-vertex_of(columns, basis).duals[1:], 0.0)
+    _, _, duals = vertex_of(columns, basis)
     return state._replace(
         turn=state.turn + 1,
         rounds=state.rounds + state.active.astype(jnp.int32),
         active=state.active & (relaxed | ~over),
         basis=basis,
-        multipliers=jnp.where(state.active[None], multipliers, state.multipliers),
+        multipliers=jnp.where(state.active[None], jnp.maximum(-duals[1:], 0.0), state.multipliers),
         for_value=jnp.where(state.active, basis.second, state.for_value),
         bound=state.bound._replace(value=state.bound.value + extra),
     )
@@ -359,8 +359,7 @@ def _result(program: _Program, units: Float[Array, "J c"], state: _State) -> Pla
     """The mixture as one Markov policy, with its numbers in the user's units."""
     columns = program.columns(state.values, state.valid)
     feasible = state.basis.second
-    vertex = vertex_of(columns, state.basis)
-    weights = weights_of(columns, state.basis, vertex)
+    weights = weights_of(columns, state.basis)
     slots = jnp.maximum(state.basis.variables - program.thresholds.shape[0] - 1, 0)
     values = _mixed(state.values, slots, weights)
     best = jax.tree.map(

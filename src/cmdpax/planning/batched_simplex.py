@@ -60,20 +60,6 @@ class Basis(NamedTuple):
     idle: Integer[Array, " B"]
 
 
-class Vertex(NamedTuple):
-    """What a basis stands for.
-
-    Attributes:
-        point: the values of its variables.
-        value: the objective of the phase.
-        duals: those of the rows; λ is minus the last I of them.
-    """
-
-    point: Float[Array, "M B"]
-    value: Float[Array, " B"]
-    duals: Float[Array, "M B"]
-
-
 def multiply(left: Float[Array, "K M B"], right: Float[Array, "M N B"]) -> Float[Array, "K N B"]:
     """Products of small matrices."""
     return jnp.sum(left[:, :, None] * right[None], axis=1)
@@ -148,13 +134,20 @@ def _at(table: Float[Array, "*k V B"], variable: Integer[Array, " B"]) -> Float[
     return jnp.sum(jnp.where(wide, table, 0.0), axis=-2)
 
 
-def vertex_of(columns: Columns, basis: Basis) -> Vertex:
-    """Values and duals at a basis."""
+def vertex_of(
+    columns: Columns, basis: Basis
+) -> tuple[Float[Array, "M B"], Float[Array, " B"], Float[Array, "M B"]]:
+    """What a basis stands for.
+
+    Returns:
+        The values of its variables, the objective of the phase, and the duals of the rows; λ is
+        minus the last I of them.
+    """
     point = _point(basis)
     gains = _gains(columns, basis.second)
     of_basis = jnp.stack([_at(gains, variable) for variable in basis.variables])
     duals = jnp.sum(of_basis[:, None] * basis.inverse, axis=0)
-    return Vertex(point, jnp.sum(of_basis * point, axis=0), duals)
+    return point, jnp.sum(of_basis * point, axis=0), duals
 
 
 def _point(basis: Basis) -> Float[Array, "M B"]:
@@ -168,11 +161,12 @@ def slack_of(basis: Basis) -> Float[Array, " B"]:
     return jnp.sum(jnp.where(basis.variables == 0, _point(basis), 0.0), axis=0)
 
 
-def weights_of(columns: Columns, basis: Basis, vertex: Vertex) -> Float[Array, "M B"]:
+def weights_of(columns: Columns, basis: Basis) -> Float[Array, "M B"]:
     """The weights of the columns in the basis, 0 in the places of other variables."""
+    point = _point(basis)
     of_columns = basis.variables > columns.slacks.shape[0]
-    rounding = 1e3 * np.finfo(vertex.point.dtype).eps
-    weights = jnp.where(of_columns & (vertex.point > rounding), vertex.point, 0.0)
+    rounding = 1e3 * np.finfo(point.dtype).eps
+    weights = jnp.where(of_columns & (point > rounding), point, 0.0)
     return weights / jnp.maximum(jnp.sum(weights, axis=0, keepdims=True), rounding)
 
 
@@ -222,17 +216,17 @@ def _pivot(
     """One step of simplex in each active model, and whether there was something to gain."""
     starts = active & ~basis.second & (slack_of(basis) >= goal)
     basis = basis._replace(second=basis.second | starts)
-    vertex = vertex_of(columns, basis)
-    reduced = _gains(columns, basis.second) - jnp.sum(vertex.duals[:, None] * program, axis=0)
+    point, _, duals = vertex_of(columns, basis)
+    reduced = _gains(columns, basis.second) - jnp.sum(duals[:, None] * program, axis=0)
     numbers = jnp.arange(reduced.shape[0], dtype=jnp.int32)[:, None]
     inside = jnp.any(basis.variables[:, None] == numbers[None], axis=0)
-    tolerance = noise * (1.0 + jnp.sum(jnp.abs(vertex.duals[1:]), axis=0))
+    tolerance = noise * (1.0 + jnp.sum(jnp.abs(duals[1:]), axis=0))
     improving = allowed & ~inside & (reduced > tolerance[None]) & active[None]
     by_gain = _argmin(jnp.where(improving, -reduced, jnp.inf))
     entering = jnp.where(basis.idle > _PATIENCE, _argmin(~improving), by_gain)
     column = _at(program, entering)
     direction = apply(basis.inverse, column)
-    leaving, step = _leaving(vertex.point, direction, basis)
+    leaving, step = _leaving(point, direction, basis)
     moves = jnp.any(improving, axis=0) & jnp.isfinite(step)
     gained = step * _at(reduced, entering) > noise
     idle = jnp.where(moves & ~gained, basis.idle + 1, 0)

@@ -40,7 +40,6 @@ from cmdpax.planning.batched_induction import (
 )
 from cmdpax.planning.batched_simplex import (
     Basis,
-    Columns,
     first_basis,
     optimise,
     slack_of,
@@ -178,10 +177,9 @@ class _Program(NamedTuple):
         """The slack, relative to scale, below which nothing is feasible."""
         return -max(_MISSED, 16 * self.epsilon)
 
-    def columns(self, values: Float[Array, "J N B"], valid: Bool[Array, "N B"]) -> Columns:
-        """Values as gains and relative slacks, G_i = (V_{u_i} - c_i) / e_i."""
-        slacks = (values[1:] - self.thresholds[:, None]) / self.magnitudes[1:, None]
-        return Columns(values[0], slacks, valid)
+    def slacks(self, values: Float[Array, "J N B"]) -> Float[Array, "I N B"]:
+        """Of columns with these values, relative: G_i = (V_{u_i} - c_i) / e_i."""
+        return (values[1:] - self.thresholds[:, None]) / self.magnitudes[1:, None]
 
 
 def _program(
@@ -284,17 +282,18 @@ def _first_state(program: _Program, multipliers: Float[Array, "I b"]) -> _State:
 def _round(program: _Program, state: _State) -> _State:
     """Price, add the column, optimise the master problem, and see who is done."""
     state = _price(program, state)
-    columns = program.columns(state.values, state.valid)
-    single = first_basis(columns.slacks[:, 0])
+    slacks = program.slacks(state.values)
+    single = first_basis(slacks[:, 0])
     before = jax.tree.map(
         lambda new, old: jnp.where(state.turn == 0, new, old), single, state.basis
     )
     goal, noise = 2 * program.epsilon, 4 * program.epsilon
     most = _MOST_PIVOTS + _MORE_PIVOTS * before.variables.shape[0]
-    basis = optimise(columns, before, goal, noise, state.active, most)
+    columns = (state.values[0], slacks, state.valid)
+    basis = optimise(*columns, before, goal, noise, state.active, most)
     stalled = jnp.all(basis.variables == before.variables, axis=0) & (state.turn > 0)
     stalled &= basis.second == state.for_value
-    return _judge(program, columns, state, basis, stalled)
+    return _judge(program, state, basis, stalled)
 
 
 def _price(program: _Program, state: _State) -> _State:
@@ -302,11 +301,10 @@ def _price(program: _Program, state: _State) -> _State:
     objective = state.for_value.astype(state.values.dtype)
     weights = jnp.concatenate([objective[None], state.multipliers / program.magnitudes[1:]])
     values, actions = plan_greedily(program.models, weights)
-    new = program.columns(values[:, None], state.valid[:1])
-    slacks = new.slacks[:, 0] + state.basis.relaxation[None]
-    value = objective * new.gains[0] + jnp.sum(state.multipliers * slacks, axis=0)
+    slacks = program.slacks(values[:, None])[:, 0] + state.basis.relaxation[None]
+    value = objective * values[0] + jnp.sum(state.multipliers * slacks, axis=0)
     bound = _Bound(value, state.multipliers, actions)
-    place = _slot(program.columns(state.values, state.valid), state) & state.active[None]
+    place = _slot(program, state) & state.active[None]
     return state._replace(
         values=jnp.where(place[None], values[:, None], state.values),
         actions=jnp.where(place[:, None, None], actions[None], state.actions),
@@ -316,23 +314,22 @@ def _price(program: _Program, state: _State) -> _State:
     )
 
 
-def _slot(columns: Columns, state: _State) -> Bool[Array, "N B"]:
+def _slot(program: _Program, state: _State) -> Bool[Array, "N B"]:
     """Where the next column goes: a free slot, else that of the column that promises least."""
-    num_constraints, slots, _ = columns.slacks.shape
+    slacks = program.slacks(state.values)
+    num_constraints, slots, _ = slacks.shape
     places = jnp.arange(slots, dtype=jnp.int32)[:, None]
     numbers = 1 + num_constraints + places[None]
     used = jnp.any(state.basis.variables[:, None] == numbers, axis=0) & state.valid
-    objective = jnp.where(state.for_value[None], columns.gains, 0.0)
-    promise = objective + jnp.sum(state.multipliers[:, None] * columns.slacks, axis=0)
+    objective = jnp.where(state.for_value[None], state.values[0], 0.0)
+    promise = objective + jnp.sum(state.multipliers[:, None] * slacks, axis=0)
     ranked = jnp.where(used, jnp.inf, jnp.where(state.valid, promise, -jnp.inf))
     return places == jnp.argmin(ranked, axis=0).astype(jnp.int32)[None]
 
 
-def _judge(
-    program: _Program, columns: Columns, state: _State, basis: Basis, stalled: Bool[Array, " B"]
-) -> _State:
+def _judge(program: _Program, state: _State, basis: Basis, stalled: Bool[Array, " B"]) -> _State:
     """Who is done, who goes on to the second phase, and the next λ."""
-    _, value, duals = vertex_of(columns, basis)
+    _, value, duals = vertex_of(state.values[0], basis)
     goal, tolerance = 2 * program.epsilon, 16 * program.epsilon
     total = 1.0 + jnp.sum(jnp.abs(duals[1:]), axis=0)
     bound = jnp.where(basis.second, state.bound.value, state.slack_bound.value)
@@ -343,7 +340,7 @@ def _judge(
     basis = basis._replace(second=basis.second | relaxed, relaxation=relaxation)
     # The first round's bound was that of the thresholds as they are.
     extra = jnp.where(relaxed, relaxation, 0.0) * jnp.sum(state.bound.multipliers, axis=0)
-    _, _, duals = vertex_of(columns, basis)
+    _, _, duals = vertex_of(state.values[0], basis)
     return state._replace(
         turn=state.turn + 1,
         rounds=state.rounds + state.active.astype(jnp.int32),
@@ -357,9 +354,8 @@ def _judge(
 
 def _result(program: _Program, units: Float[Array, "J c"], state: _State) -> Plan:
     """The mixture as one Markov policy, with its numbers in the user's units."""
-    columns = program.columns(state.values, state.valid)
     feasible = state.basis.second
-    weights = weights_of(columns, state.basis)
+    weights = weights_of(state.basis)
     slots = jnp.maximum(state.basis.variables - program.thresholds.shape[0] - 1, 0)
     values = _mixed(state.values, slots, weights)
     best = jax.tree.map(

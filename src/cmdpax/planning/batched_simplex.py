@@ -26,20 +26,6 @@ from jaxtyping import Array, Bool, Float, Integer, Shaped
 _PATIENCE = 12  # pivots in a row without gain after which Bland's rule forbids cycles
 
 
-class Columns(NamedTuple):
-    """The columns that are kept, N slots for each model.
-
-    Attributes:
-        gains: f, `[N, B]`.
-        slacks: G, `[I, N, B]`.
-        valid: whether the slot is in use.
-    """
-
-    gains: Float[Array, "N B"]
-    slacks: Float[Array, "I N B"]
-    valid: Bool[Array, "N B"]
-
-
 class Basis(NamedTuple):
     """Where simplex stands.
 
@@ -105,26 +91,25 @@ def first_basis(slacks: Float[Array, "I B"]) -> Basis:
     )
 
 
-def _program(columns: Columns) -> Float[Array, "M V B"]:
+def _program(slacks: Float[Array, "I N B"]) -> Float[Array, "M V B"]:
     """The columns of all variables."""
-    num_constraints, _, batch = columns.slacks.shape
-    kind = columns.gains.dtype
+    num_constraints, slots, batch = slacks.shape
+    kind = slacks.dtype
     fixed = jnp.concatenate(
         [-jnp.ones((num_constraints, 1), kind), -jnp.eye(num_constraints, dtype=kind)], axis=1
     )
     fixed = jnp.concatenate([jnp.zeros((1, 1 + num_constraints), kind), fixed])
-    made = jnp.concatenate([jnp.ones_like(columns.gains)[None], columns.slacks])
+    made = jnp.concatenate([jnp.ones((1, slots, batch), kind), slacks])
     wide = jnp.broadcast_to(fixed[:, :, None], (*fixed.shape, batch))
     return jnp.concatenate([wide, made], axis=1)
 
 
-def _gains(columns: Columns, second: Bool[Array, " B"]) -> Float[Array, "V B"]:
+def _worths(gains: Float[Array, "N B"], basis: Basis) -> Float[Array, "V B"]:
     """What a unit of each variable is worth in the model's phase."""
-    num_constraints, _, batch = columns.slacks.shape
-    kind = columns.gains.dtype
-    of_t = jnp.where(second, 0.0, jnp.ones((), kind))[None]
-    of_columns = jnp.where(second[None], columns.gains, 0.0)
-    return jnp.concatenate([of_t, jnp.zeros((num_constraints, batch), kind), of_columns])
+    num_rows, batch = basis.variables.shape
+    of_t = jnp.where(basis.second, 0.0, jnp.ones((), gains.dtype))[None]
+    of_columns = jnp.where(basis.second[None], gains, 0.0)
+    return jnp.concatenate([of_t, jnp.zeros((num_rows - 1, batch), gains.dtype), of_columns])
 
 
 def _at(table: Float[Array, "*k V B"], variable: Integer[Array, " B"]) -> Float[Array, "*k B"]:
@@ -135,7 +120,7 @@ def _at(table: Float[Array, "*k V B"], variable: Integer[Array, " B"]) -> Float[
 
 
 def vertex_of(
-    columns: Columns, basis: Basis
+    gains: Float[Array, "N B"], basis: Basis
 ) -> tuple[Float[Array, "M B"], Float[Array, " B"], Float[Array, "M B"]]:
     """What a basis stands for.
 
@@ -144,8 +129,8 @@ def vertex_of(
         minus the last I of them.
     """
     point = _point(basis)
-    gains = _gains(columns, basis.second)
-    of_basis = jnp.stack([_at(gains, variable) for variable in basis.variables])
+    worths = _worths(gains, basis)
+    of_basis = jnp.stack([_at(worths, variable) for variable in basis.variables])
     duals = jnp.sum(of_basis[:, None] * basis.inverse, axis=0)
     return point, jnp.sum(of_basis * point, axis=0), duals
 
@@ -161,17 +146,19 @@ def slack_of(basis: Basis) -> Float[Array, " B"]:
     return jnp.sum(jnp.where(basis.variables == 0, _point(basis), 0.0), axis=0)
 
 
-def weights_of(columns: Columns, basis: Basis) -> Float[Array, "M B"]:
+def weights_of(basis: Basis) -> Float[Array, "M B"]:
     """The weights of the columns in the basis, 0 in the places of other variables."""
     point = _point(basis)
-    of_columns = basis.variables > columns.slacks.shape[0]
+    of_columns = basis.variables >= len(point)
     rounding = 1e3 * np.finfo(point.dtype).eps
     weights = jnp.where(of_columns & (point > rounding), point, 0.0)
     return weights / jnp.maximum(jnp.sum(weights, axis=0, keepdims=True), rounding)
 
 
 def optimise(
-    columns: Columns,
+    gains: Float[Array, "N B"],
+    slacks: Float[Array, "I N B"],
+    valid: Bool[Array, "N B"],
     basis: Basis,
     goal: float,
     noise: float,
@@ -181,16 +168,17 @@ def optimise(
     """Go to the best vertex of each model; those that are not active stay where they are.
 
     Args:
-        columns: the columns of the master problem.
+        gains: f of the columns that are kept, N slots for each model.
+        slacks: G of them.
+        valid: whether the slot is in use.
         basis: feasible ones.
         goal: the slack t at which a model enters its second phase.
         noise: the errors of gains and slacks; improvements below them are none.
         active: which models to look at.
         most_pivots: when to stop at the latest.
     """
-    program = _program(columns)
-    always = jnp.ones((1 + columns.slacks.shape[0], active.shape[0]), bool)
-    allowed = jnp.concatenate([always, columns.valid])
+    program = _program(slacks)
+    allowed = jnp.concatenate([jnp.ones(basis.variables.shape, bool), valid])
 
     def go_on(carry: tuple[Array, Array, Basis]) -> Array:
         count, improving, _ = carry
@@ -198,7 +186,7 @@ def optimise(
 
     def pivot(carry: tuple[Array, Array, Basis]) -> tuple[Array, Array, Basis]:
         count, improving, basis = carry
-        basis, moved = _pivot(program, columns, allowed, basis, goal, noise, improving)
+        basis, moved = _pivot(program, gains, allowed, basis, goal, noise, improving)
         return count + 1, moved, basis
 
     return jax.lax.while_loop(go_on, pivot, (jnp.zeros((), jnp.int32), active, basis))[2]
@@ -206,7 +194,7 @@ def optimise(
 
 def _pivot(
     program: Float[Array, "M V B"],
-    columns: Columns,
+    gains: Float[Array, "N B"],
     allowed: Bool[Array, "V B"],
     basis: Basis,
     goal: float,
@@ -216,8 +204,8 @@ def _pivot(
     """One step of simplex in each active model, and whether there was something to gain."""
     starts = active & ~basis.second & (slack_of(basis) >= goal)
     basis = basis._replace(second=basis.second | starts)
-    point, _, duals = vertex_of(columns, basis)
-    reduced = _gains(columns, basis.second) - jnp.sum(duals[:, None] * program, axis=0)
+    point, _, duals = vertex_of(gains, basis)
+    reduced = _worths(gains, basis) - jnp.sum(duals[:, None] * program, axis=0)
     numbers = jnp.arange(reduced.shape[0], dtype=jnp.int32)[:, None]
     inside = jnp.any(basis.variables[:, None] == numbers[None], axis=0)
     tolerance = noise * (1.0 + jnp.sum(jnp.abs(duals[1:]), axis=0))

@@ -25,8 +25,6 @@ again with 64 bits of mantissa and, if that does not suffice and the model is sm
 without rounding (`sharper_bound`).
 """
 
-from typing import NamedTuple
-
 import jax
 import numpy as np
 
@@ -173,30 +171,14 @@ def _as_integers(numbers: np.ndarray) -> np.ndarray:
     return found
 
 
-class Certificate(NamedTuple):
-    """The numbers of an optimum, in the user's units.
-
-    Attributes:
-        value: V_r of the policy, as computed.
-        constraint_values: its V_u, `[I]`.
-        multipliers: the λ of the dual bound, `[I]`.
-        gap: the dual bound minus the value, plus the rounding errors of both.
-    """
-
-    value: float
-    constraint_values: np.ndarray
-    multipliers: np.ndarray
-    gap: float
-
-
 def certify(
     scaled: Scaled, values: np.ndarray, error: float, bound: float, multipliers: np.ndarray
-) -> Certificate:
-    """From scaled (V_r, V_u), the error of V_r, and a bound that includes its own error."""
-    gap = max(bound - values[0], 0.0) + error
-    return Certificate(
-        value=scaled.number(values[0]),
-        constraint_values=scaled.to_user(values)[1:],
-        multipliers=scaled.user_multipliers(multipliers),
-        gap=scaled.number(gap),
-    )
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """From scaled (V_r, V_u), the error of V_r, and a bound that includes its own error.
+
+    Returns:
+        (V_r, V_u) of the policy, the λ of the bound, and the gap: the bound minus V_r, plus the
+        rounding errors of both; all in the user's units.
+    """
+    gap = scaled.number(max(bound - values[0], 0.0) + error)
+    return scaled.to_user(values), scaled.user_multipliers(multipliers), gap

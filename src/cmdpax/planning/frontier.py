@@ -36,7 +36,6 @@ from cmdpax.errors import (
 from cmdpax.jax_context import in_double_precision
 from cmdpax.model.cmdp import CMDP, as_floats
 from cmdpax.model.validation import validate
-from cmdpax.planning.certificate import Certificate
 from cmdpax.planning.column_generation import Generator
 from cmdpax.planning.feasibility import maximise
 from cmdpax.planning.master import Outcome
@@ -126,28 +125,29 @@ def frontier(
     generator = Generator(cmdp, None, max_columns)
     start, width, largest_feasible = _ends(generator, cmdp, constraint, tolerance)
     chosen = _spaced(start, width, num_points) if thresholds is None else _numbers(thresholds)
-    unknown = np.full(cmdp.num_constraints, np.nan)
-    found = [Certificate(np.nan, unknown, unknown, np.nan)] * len(chosen)
+    values = np.full((len(chosen), 1 + cmdp.num_constraints), np.nan)
+    multipliers, gaps = np.full_like(values[:, 1:], np.nan), np.full(len(chosen), np.nan)
     still_open: list[float] = []
     for done, point in enumerate(np.argsort(chosen, kind="stable").tolist(), start=1):
         optimum = _optimum(generator, _with(cmdp, constraint, chosen[point]), tolerance, point)
         if optimum is not None:
             mixture = mix(generator.columns, optimum.weights)
-            found[point] = in_user_units(generator, mixture, optimum)
+            values[point], multipliers[point], gaps[point] = in_user_units(
+                generator, mixture, optimum
+            )
             if generator.is_open(optimum, tolerance):
-                still_open.append(found[point].gap)
+                still_open.append(float(gaps[point]))
         if progress is not None:
             progress(done, len(chosen))
     if still_open:
         _warn(still_open, len(chosen), len(generator.columns), tolerance)
-    value, constraint_values, multipliers, gap = map(np.array, zip(*found, strict=True))
     return Frontier(
         thresholds=chosen,
-        value=value,
+        value=values[:, 0],
         multipliers=multipliers,
-        constraint_values=constraint_values,
-        gap=gap,
-        feasible=~np.isnan(value),
+        constraint_values=values[:, 1:],
+        gap=gaps,
+        feasible=~np.isnan(values[:, 0]),
         constraint=int(constraint),
         num_columns=len(generator.columns),
         largest_feasible=largest_feasible,

@@ -29,7 +29,7 @@ from cmdpax.model.cmdp import CMDP, ArrayLike, as_floats
 from cmdpax.model.transitions import Successors
 from cmdpax.model.validation import validate
 from cmdpax.planning import batched
-from cmdpax.planning.certificate import Certificate, Rounding
+from cmdpax.planning.certificate import Rounding
 from cmdpax.planning.column_generation import Generator
 from cmdpax.planning.feasibility import SENSITIVE, SLACK_TOLERANCE, TOLERANCE, negligible_slack
 from cmdpax.planning.recovery import Recover, mix, mixture_values, recover_plan, simplify_plan
@@ -254,29 +254,25 @@ def _solution(cmdp: CMDP, found: _Judged, index: int, number: int, tolerance: fl
 
 
 def _confirmed(cmdp: CMDP, found: _Judged, index: int) -> Solution:
-    plans = found.plans
-    certificate = Certificate(
-        value=float(plans.value[index]),
-        constraint_values=found.constraint_values[index],
-        multipliers=found.multipliers[index],
-        gap=float(found.gaps[index]),
-    )
+    plans, multipliers = found.plans, found.multipliers[index]
+    values = np.insert(found.constraint_values[index], 0, plans.value[index])
     return Solution(
         cmdp,
         "column-generation",
-        certificate,
+        values,
+        multipliers,
+        float(found.gaps[index]),
         num_columns=int(plans.rounds[index]),
-        recover=functools.partial(_simpler_plan, cmdp, plans.occupancy[index], certificate),
+        recover=functools.partial(_simpler_plan, cmdp, plans.occupancy[index], values, multipliers),
     )
 
 
 def _simpler_plan(
-    cmdp: CMDP, occupancy: np.ndarray, certificate: Certificate
+    cmdp: CMDP, occupancy: np.ndarray, values: np.ndarray, multipliers: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """The Markov policy, random in as few places as that of `solve`."""
     scaled = Scaled(cmdp)
-    values = np.insert(certificate.constraint_values, 0, certificate.value)
-    multipliers = np.ldexp(certificate.multipliers, scaled.exponents[1:] - scaled.exponents[0])
+    multipliers = np.ldexp(multipliers, scaled.exponents[1:] - scaled.exponents[0])
     target = np.ldexp(values, -scaled.exponents)
     return simplify_plan(scaled.cmdp, np.array(occupancy), multipliers, target)
 
@@ -322,11 +318,12 @@ def _infeasible(
     num_columns: int,
     recover: Recover,
 ) -> Solution:
-    certificate = Certificate(np.nan, constraint_values, multipliers, np.nan)
     return Solution(
         cmdp,
         "column-generation",
-        certificate,
+        np.insert(constraint_values, 0, np.nan),
+        multipliers,
+        np.nan,
         num_columns=num_columns,
         recover=recover,
         feasible=False,

@@ -14,7 +14,7 @@ import numpy as np
 from cmdpax.model.cmdp import CMDP
 from cmdpax.model.evaluation import evaluate_policy
 from cmdpax.planning import linear_program
-from cmdpax.planning.certificate import Certificate, Rounding, certify, sharper_bound
+from cmdpax.planning.certificate import Rounding, certify, sharper_bound
 from cmdpax.planning.column_generation import Generator
 from cmdpax.planning.dynamic_program import greedy_values
 from cmdpax.planning.feasibility import TOLERANCE, SlaterGap, negligible_slack, raise_slack
@@ -25,7 +25,7 @@ _WORTH = 1e-9  # an error of the bound that does not matter
 _CONVINCING = 1e-8  # the gap, per unit of scale, at which the program is solved
 
 
-def solve_occupancies(scaled: Scaled) -> tuple[Certificate, Recover] | str:
+def solve_occupancies(scaled: Scaled) -> tuple[tuple[np.ndarray, np.ndarray, float], Recover] | str:
     """The certified optimum of the occupancy program, or why there is none."""
     cmdp = scaled.cmdp
     found = linear_program.maximise_reward(cmdp)
@@ -42,8 +42,8 @@ def solve_occupancies(scaled: Scaled) -> tuple[Certificate, Recover] | str:
     gap = bound - values[0]
     if abs(gap) <= _CONVINCING * scaled.magnitudes[0]:
         value_error = float(rounding.of_policy[0])
-        certificate = certify(scaled, values, value_error, bound + error, multipliers)
-        return certificate, functools.partial(simplify_plan, cmdp, occupancy, multipliers, values)
+        certified = certify(scaled, values, value_error, bound + error, multipliers)
+        return certified, functools.partial(simplify_plan, cmdp, occupancy, multipliers, values)
     if gap < 0:  # a threshold that is missed by little can be worth much
         more = scaled.number(-gap)
         return f"the occupancy that HiGHS returned is worth {more:.2g} more than any feasible one"

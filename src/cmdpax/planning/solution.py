@@ -10,7 +10,7 @@ from cmdpax.errors import CmdpaxWarning
 from cmdpax.jax_context import in_double_precision
 from cmdpax.model.cmdp import CMDP
 from cmdpax.model.validation import validate
-from cmdpax.planning.certificate import Certificate, certify
+from cmdpax.planning.certificate import certify
 from cmdpax.planning.column_generation import Generator, Progress
 from cmdpax.planning.feasibility import SlaterGap, maximise, slater_gap_of
 from cmdpax.planning.master import Outcome
@@ -44,7 +44,9 @@ class Solution:
         self,
         cmdp: CMDP,
         method: str,
-        certificate: Certificate,
+        values: np.ndarray,
+        multipliers: np.ndarray,
+        gap: float,
         *,
         num_columns: int,
         recover: Recover,
@@ -52,10 +54,10 @@ class Solution:
     ) -> None:
         """Keep the numbers; large arrays are made when first asked for."""
         self.method = method
-        self.value = certificate.value
-        self.constraint_values = certificate.constraint_values
-        self.multipliers = certificate.multipliers
-        self.gap = certificate.gap
+        self.value = float(values[0])
+        self.constraint_values = values[1:]
+        self.multipliers = multipliers
+        self.gap = gap
         self.num_columns = num_columns
         self.feasible = feasible
         self._cmdp = cmdp
@@ -169,7 +171,7 @@ def _solve_by_columns(
     solution = Solution(
         cmdp,
         "column-generation",
-        in_user_units(generator, mixture, found),
+        *in_user_units(generator, mixture, found),
         num_columns=len(generator.columns),
         recover=functools.partial(recover_plan, generator.scaled.cmdp, mixture, found.multipliers),
     )
@@ -178,8 +180,10 @@ def _solve_by_columns(
     return solution
 
 
-def in_user_units(generator: Generator, mixture: Mixture, found: Outcome) -> Certificate:
-    """The mixture's values and the bound with their rounding errors, in the user's units."""
+def in_user_units(
+    generator: Generator, mixture: Mixture, found: Outcome
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """The mixture's values, λ and gap with rounding errors, in the user's units."""
     error = generator.rounding.of_mixture(len(mixture))[0]
     values, bound = mixture_values(mixture), found.bound + found.error
     return certify(generator.scaled, values, error, bound, found.multipliers)
@@ -204,5 +208,5 @@ def _solve_by_occupancies(
         # Not if nothing is feasible, where HiGHS was right.
         _warn_of_fallback(found, stacklevel=5)
         return solution
-    certificate, recover = found
-    return Solution(cmdp, "occupancy-lp", certificate, num_columns=0, recover=recover)
+    certified, recover = found
+    return Solution(cmdp, "occupancy-lp", *certified, num_columns=0, recover=recover)

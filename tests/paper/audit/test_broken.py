@@ -157,7 +157,7 @@ class TestOwnStatements:
 
         def sides(_: Problem, step: Step) -> Sides:
             large = jnp.where(worst & (step.iteration == 7), 5.0, 2.0)
-            return Sides(jnp.where(step.log_policy < 0, large, 0.0), 1.0)
+            return jnp.where(step.log_policy < 0, large, 0.0), 1.0
 
         row = self.own(sides)
         assert row.verdict == "fails"
@@ -166,7 +166,7 @@ class TestOwnStatements:
 
     def test_a_false_one_on_the_policies(self) -> None:
         """No probability ever falls below 0.4: false, and worst at the smallest one."""
-        row = self.own(lambda _, step: Sides(0.4, step.policy))
+        row = self.own(lambda _, step: (0.4, step.policy))
         k, h, s, a = (row.worst[axis] for axis in "khsa")
         policies = iterates_of(unbroken().problem, T).policies
         assert row.verdict == "fails"
@@ -174,20 +174,20 @@ class TestOwnStatements:
         assert row.right == pytest.approx(policies[k - 1, h, s, a], abs=1e-9)
 
     def test_a_true_one(self) -> None:
-        row = self.own(lambda _, step: Sides(step.policy, 1.0))
+        row = self.own(lambda _, step: (step.policy, 1.0))
         assert row.verdict == "holds"
         assert 0 < row.slack == 1 - row.left
 
     @pytest.mark.parametrize(("trivial", "verdict"), [(1.0, "vacuous"), (2.5, "holds")])
     def test_a_right_side_that_says_nothing(self, trivial: float, verdict: str) -> None:
-        row = self.own(lambda _, step: Sides(step.policy, 2.0), trivial=lambda _: trivial)
+        row = self.own(lambda _, step: (step.policy, 2.0), trivial=lambda _: trivial)
         assert row.verdict == verdict
         assert ("which holds anyway" in row.note) == (verdict == "vacuous")
 
     def test_premises_are_looked_at_first(self) -> None:
-        row = self.own(lambda _, step: Sides(step.policy, -1.0), premises=("slater",))
+        row = self.own(lambda _, step: (step.policy, -1.0), premises=("slater",))
         assert row.verdict == "fails"
-        statement = Statement("mine", "", "", "", lambda *_: Sides(1.0, 0.0), ("small steps",))
+        statement = Statement("mine", "", "", "", lambda *_: (1.0, 0.0), ("small steps",))
         found = audited(statements=(statement,), step_size=0.9, regularization=0.3)
         assert found.row("mine").verdict == "premise not met"
         assert found.row("mine").slack == -1.0

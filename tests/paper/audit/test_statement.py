@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cmdpax
-from cmdpax.paper.audit import Sides, Statement
+from cmdpax.paper.audit import Statement
 from cmdpax.paper.audit.online import _binomial_tail
 from cmdpax.paper.audit.statement import Worst, compare, judge, nothing_yet, worse
 
@@ -17,50 +17,50 @@ pytestmark = pytest.mark.usefixtures("double_precision")
 
 
 def statement(axes: str = "", **changes: object) -> Statement:
-    return Statement("name", "place", "text", axes, lambda *_: Sides(0.0, 0.0), **changes)  # type: ignore[arg-type]
+    return Statement("name", "place", "text", axes, lambda *_: (0.0, 0.0), **changes)  # type: ignore[arg-type]
 
 
 def worst(left: float, right: float) -> Worst:
-    return compare(Sides(left, right), 1)
+    return compare((left, right), 1)
 
 
 class TestCompare:
     def test_the_smallest_slack_of_sides_that_broadcast(self) -> None:
         left = jnp.array([[0.0, 3.0, 1.0], [2.0, 2.0, 2.5]])
-        found = compare(Sides(left, jnp.array([[5.0], [4.0]])), 6)
+        found = compare((left, jnp.array([[5.0], [4.0]])), 6)
         assert (found.left, found.right, found.slack) == (2.5, 4.0, 1.5)
         assert (found.iteration, found.place, found.least_right) == (6, 5, 4.0)
 
     def test_the_first_of_equal_places(self) -> None:
-        assert compare(Sides(jnp.array([0.0, 1.0, 1.0]), 2.0), 1).place == 1
+        assert compare((jnp.array([0.0, 1.0, 1.0]), 2.0), 1).place == 1
 
     @pytest.mark.parametrize(
         ("left", "right"), [(NAN, 1.0), (1.0, NAN), (INF, INF), (-INF, -INF), (INF, 1.0)]
     )
     def test_undefined_differences_are_the_worst(self, left: float, right: float) -> None:
-        found = compare(Sides(jnp.array([0.0, left]), jnp.array([-9.0, right])), 1)
+        found = compare((jnp.array([0.0, left]), jnp.array([-9.0, right])), 1)
         assert found.slack == -INF
         assert found.place == 1
 
     def test_an_infinite_right_side_is_no_trouble(self) -> None:
         assert worst(7.0, INF).slack == INF
-        assert compare(Sides(jnp.array([7.0, 0.0]), jnp.array([INF, 1.0])), 1).slack == 1.0
+        assert compare((jnp.array([7.0, 0.0]), jnp.array([INF, 1.0])), 1).slack == 1.0
 
 
 class TestWorse:
     def test_the_smaller_slack_with_all_that_belongs_to_it(self) -> None:
-        first, second = compare(Sides(1.0, 9.0), 1), compare(Sides(19.0, 20.0), 2)
+        first, second = compare((1.0, 9.0), 1), compare((19.0, 20.0), 2)
         for pair in ((first, second), (second, first)):
             found = worse(*pair)
             assert (found.slack, found.left, found.iteration) == (1.0, 19.0, 2)
             assert found.least_right == 9.0  # of both
 
     def test_the_earlier_of_two_that_tie(self) -> None:
-        first, second = compare(Sides(1.0, 2.0), 1), compare(Sides(5.0, 6.0), 2)
+        first, second = compare((1.0, 2.0), 1), compare((5.0, 6.0), 2)
         assert worse(first, second).iteration == 1
 
     def test_anything_is_worse_than_nothing(self) -> None:
-        found = worse(nothing_yet(float), compare(Sides(0.0, 1e300), 3))
+        found = worse(nothing_yet(float), compare((0.0, 1e300), 3))
         assert (found.iteration, found.right) == (3, 1e300)
 
 
@@ -96,7 +96,7 @@ class TestJudge:
     def test_vacuous_if_the_least_right_side_is_never_below(
         self, trivial: float, verdict: str
     ) -> None:
-        sides = Sides(jnp.array([4.0, 0.0]), jnp.array([5.0, 2.0]))
+        sides = (jnp.array([4.0, 0.0]), jnp.array([5.0, 2.0]))
         assert judge(statement(), compare(sides, 1), (), [], trivial).verdict == verdict
 
     def test_what_fails_is_not_vacuous(self) -> None:
@@ -110,11 +110,11 @@ class TestJudge:
     def test_the_place_is_named(self) -> None:
         left = np.zeros((2, 3, 4))
         left[1, 0, 2] = 5.0
-        found = compare(Sides(jnp.asarray(left), 1.0), 8)
+        found = compare((jnp.asarray(left), 1.0), 8)
         row = judge(statement("hsa"), found, (2, 3, 4), [], None)
         assert row.worst == {"k": 8, "h": 1, "s": 0, "a": 2}
         assert (row.name, row.place, row.text) == ("name", "place", "text")
-        once = judge(statement(), compare(Sides(0.0, 1.0), 0), (), [], None)
+        once = judge(statement(), compare((0.0, 1.0), 0), (), [], None)
         assert once.worst == {}
 
 
@@ -126,7 +126,7 @@ class TestJudge:
     ],
 )
 def test_statements_that_make_no_sense(changes: dict[str, Any], message: str) -> None:
-    plain = Statement("own", "here", "0 ≤ 1", "", lambda problem, step: Sides(0.0, 1.0))
+    plain = Statement("own", "here", "0 ≤ 1", "", lambda problem, step: (0.0, 1.0))
     with pytest.raises(cmdpax.ParameterError, match=message):
         cmdpax.audit(
             cmdpax.environments.make("bandit"),

@@ -53,14 +53,14 @@ def start_ceiling(problem: Problem) -> Any:
 @as_statement("values are not negative", _BOUNDS, "hsa", premises=("unit rewards",))
 def values_not_negative(_: Problem, step: Step) -> Sides:
     """0 ≤ Q_z(s, a)."""
-    return Sides(-step.q_lagrangian, 0.0)
+    return -step.q_lagrangian, 0.0
 
 
 @as_statement("values are bounded", _BOUNDS, "hsa", premises=("unit rewards",))
 def values_bounded(problem: Problem, step: Step) -> Sides:
     """Q_z(s, a) ≤ -τ log π_k(a|s) + H(1 + I λ_max + τ log A)."""
     surprise = -problem.regularization * step.log_policy
-    return Sides(step.q_lagrangian, surprise + value_ceiling(problem))
+    return step.q_lagrangian, surprise + value_ceiling(problem)
 
 
 @as_statement(
@@ -72,7 +72,7 @@ def values_bounded(problem: Problem, step: Step) -> Sides:
 )
 def local_norms_bounded(problem: Problem, step: Step) -> Sides:
     """Σ_a π_k exp(ηQ_z) Q_z² ≤ √A exp(ηB) (2B² + 128 τ²/e²)."""
-    return Sides(local_norms(problem, step), local_norm_ceiling(problem))
+    return local_norms(problem, step), local_norm_ceiling(problem)
 
 
 @as_statement(
@@ -81,7 +81,7 @@ def local_norms_bounded(problem: Problem, step: Step) -> Sides:
 def gradient_bounded(problem: Problem, step: Step) -> Sides:
     """‖V_u - c + τλ_k‖ ≤ √I (H + τ λ_max)."""
     gradient = dual_gradient(problem, step)
-    return Sides(jnp.sqrt(gradient @ gradient), jnp.sqrt(dual_constant(problem)))
+    return jnp.sqrt(gradient @ gradient), jnp.sqrt(dual_constant(problem))
 
 
 def local_norms(problem: Problem, step: Step) -> Any:
@@ -117,7 +117,7 @@ def mirror_descent(problem: Problem, step: Step) -> Sides:
     gained = jnp.sum((jnp.exp(target) - step.policy) * step.q_lagrangian, axis=-1)
     before = divergence(target, step.log_policy)
     after = divergence(target, step.next_log_policy)
-    return Sides(gained, (before - after) / eta + eta / 2 * local_norms(problem, step))
+    return gained, (before - after) / eta + eta / 2 * local_norms(problem, step)
 
 
 @as_statement(
@@ -132,7 +132,7 @@ def projected_descent(problem: Problem, step: Step) -> Sides:
     gradient = dual_gradient(problem, step)
     before, after = step.multipliers - target, step.next_multipliers - target
     moved = (before @ before - after @ after) / (2 * eta)
-    return Sides(before @ gradient, moved + eta / 2 * gradient @ gradient)
+    return before @ gradient, moved + eta / 2 * gradient @ gradient
 
 
 @as_statement(
@@ -149,7 +149,7 @@ def three_points(problem: Problem, step: Step) -> Sides:
     before, after = divergence(target, step.log_policy), divergence(target, following)
     moved = divergence(following, step.log_policy)
     scale = 1 + before + after + problem.step_size * jnp.max(jnp.abs(step.q_lagrangian), axis=-1)
-    return Sides(jnp.abs(left - (before - after - moved)), _IDENTITY * scale)
+    return jnp.abs(left - (before - after - moved)), _IDENTITY * scale
 
 
 @as_statement("multiplier update", "Eq. (7)", "i", premises=("constraints",))
@@ -157,7 +157,7 @@ def multiplier_update(problem: Problem, step: Step) -> Sides:
     """|λ_{k+1} - clip((1-ητ)λ_k - η(V_u^{π_k} - c))| ≤ 1e-10."""
     eta, gradient = problem.step_size, dual_gradient(problem, step)
     expected = jnp.clip(step.multipliers - eta * gradient, 0, problem.max_multiplier)
-    return Sides(jnp.abs(step.next_multipliers - expected), _IDENTITY)
+    return jnp.abs(step.next_multipliers - expected), _IDENTITY
 
 
 # ---------------------------------------------------------------------------------- the potential
@@ -174,7 +174,7 @@ def recursion(problem: Problem, step: Step) -> Sides:
     """Φ_{k+1} ≤ (1-ητ)Φ_k + η²(D + D')."""
     eta, tau = problem.step_size, problem.regularization
     added = eta**2 * (primal_constant(problem) + dual_constant(problem))
-    return Sides(step.next_potential, (1 - eta * tau) * step.potential + added)
+    return step.next_potential, (1 - eta * tau) * step.potential + added
 
 
 @as_statement(
@@ -187,7 +187,7 @@ def objective_error(problem: Problem, step: Step) -> Sides:
     """[V_r* - V_r^{π_k}]_+ ≤ H^{3/2}(2Φ_k)^{1/2} + τ H log A."""
     missing = jnp.maximum(problem.optimal_values[0] - step.values[0], 0)
     entropy = problem.regularization * problem.horizon * problem.log_num_actions
-    return Sides(missing, distance_error(problem, step.potential) + entropy)
+    return missing, distance_error(problem, step.potential) + entropy
 
 
 @as_statement(
@@ -201,7 +201,7 @@ def objective_error(problem: Problem, step: Step) -> Sides:
 def constraint_error(problem: Problem, step: Step) -> Sides:
     """[c_i - V_{u_i}]_+ ≤ H^{3/2}(2Φ_k)^{1/2} + τλ_max/2 + (H²/Ξ + τ H log A)/λ_max."""
     missing = jnp.maximum(problem.cmdp.thresholds - step.values[1:-1], 0)
-    return Sides(missing, distance_error(problem, step.potential) + fixed_constraint_error(problem))
+    return missing, distance_error(problem, step.potential) + fixed_constraint_error(problem)
 
 
 def distance_error(problem: Problem, distance: Any) -> Any:

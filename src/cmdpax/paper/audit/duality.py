@@ -28,7 +28,7 @@ def strong_duality(problem: Problem) -> Sides:
     weights = jnp.concatenate([jnp.ones(1), problem.optimal_multipliers])
     values, _ = greedy_plan(problem.cmdp, weights)
     dual = values @ weights - problem.optimal_multipliers @ problem.cmdp.thresholds
-    return Sides(jnp.abs(dual - problem.optimal_values[0]), EXACT)
+    return jnp.abs(dual - problem.optimal_values[0]), EXACT
 
 
 @as_statement("regularized strong duality", "App. C, strong duality regularized CMDP")
@@ -40,14 +40,14 @@ def regularized_duality(problem: Problem) -> Sides:
     square = problem.regularization * multipliers @ multipliers / 2
     best = most - multipliers @ problem.cmdp.thresholds + square
     value = _regularized(problem, problem.saddle_values, multipliers)
-    return Sides(jnp.abs(best - value), EXACT)
+    return jnp.abs(best - value), EXACT
 
 
 @as_statement("saddle point, policies", "App. C, saddle point CMDP", tolerance=EXACT)
 def saddle_policies(problem: Problem, step: Step) -> Sides:
     """L(π_k, λ*) ≤ L(π*, λ*)."""
     multipliers = problem.optimal_multipliers
-    return Sides(
+    return (
         _lagrangian(problem, step.values[:-1], multipliers),
         _lagrangian(problem, problem.optimal_values, multipliers),
     )
@@ -56,7 +56,7 @@ def saddle_policies(problem: Problem, step: Step) -> Sides:
 @as_statement("saddle point, multipliers", "App. C, saddle point CMDP", tolerance=EXACT)
 def saddle_multipliers(problem: Problem, step: Step) -> Sides:
     """L(π*, λ*) ≤ L(π*, λ_k)."""
-    return Sides(
+    return (
         _lagrangian(problem, problem.optimal_values, problem.optimal_multipliers),
         _lagrangian(problem, problem.optimal_values, step.multipliers),
     )
@@ -71,7 +71,7 @@ def saddle_multipliers(problem: Problem, step: Step) -> Sides:
 def regularized_saddle_policies(problem: Problem, step: Step) -> Sides:
     """L_τ(π_k, λ*_τ) ≤ L_τ(π*_τ, λ*_τ)."""
     multipliers = problem.saddle.multipliers
-    return Sides(
+    return (
         _regularized(problem, step.values, multipliers),
         _regularized(problem, problem.saddle_values, multipliers),
     )
@@ -84,7 +84,7 @@ def regularized_saddle_policies(problem: Problem, step: Step) -> Sides:
 )
 def regularized_saddle_multipliers(problem: Problem, step: Step) -> Sides:
     """L_τ(π*_τ, λ*_τ) ≤ L_τ(π*_τ, λ_k)."""
-    return Sides(
+    return (
         _regularized(problem, problem.saddle_values, problem.saddle.multipliers),
         _regularized(problem, problem.saddle_values, step.multipliers),
     )
@@ -94,7 +94,7 @@ def regularized_saddle_multipliers(problem: Problem, step: Step) -> Sides:
 def slater_point(problem: Problem) -> Sides:
     """|min_i (V_u of the Slater policy - c) - Ξ| ≤ 2e-7."""
     attained = jnp.min(problem.slater_values[1:] - problem.cmdp.thresholds)
-    return Sides(jnp.abs(attained - problem.slater_gap), 2 * SLATER_TOLERANCE)
+    return jnp.abs(attained - problem.slater_gap), 2 * SLATER_TOLERANCE
 
 
 @as_statement(
@@ -107,7 +107,7 @@ def slater_point(problem: Problem) -> Sides:
 def multiplier_bound(problem: Problem) -> Sides:
     """‖λ*‖₁ ≤ (V_r* - V_r of the Slater policy)/Ξ."""
     gain = problem.optimal_values[0] - problem.slater_values[0]
-    return Sides(jnp.sum(problem.optimal_multipliers), gain / problem.slater_gap)
+    return jnp.sum(problem.optimal_multipliers), gain / problem.slater_gap
 
 
 @as_statement(
@@ -118,7 +118,7 @@ def multiplier_bound(problem: Problem) -> Sides:
 def coarse_multiplier_bound(problem: Problem) -> Sides:
     """(V_r* - V_r of the Slater policy)/Ξ ≤ H/Ξ."""
     gain = problem.optimal_values[0] - problem.slater_values[0]
-    return Sides(gain / problem.slater_gap, problem.horizon / problem.slater_gap)
+    return gain / problem.slater_gap, problem.horizon / problem.slater_gap
 
 
 @as_statement("performance difference", "App. H, performance difference lemma")
@@ -132,7 +132,7 @@ def performance_difference(problem: Problem, step: Step) -> Sides:
     state_mass = jnp.sum(mass, axis=-1, keepdims=True)
     moved = jnp.sum((mass - state_mass * step.policy) * step.q_lagrangian)
     scale = 1 + jnp.abs(difference) + jnp.abs(value)
-    return Sides(jnp.abs(difference - moved), 1e-10 * scale)
+    return jnp.abs(difference - moved), 1e-10 * scale
 
 
 @as_statement("value difference", "App. H, extended value difference lemma")
@@ -151,7 +151,7 @@ def value_difference(problem: Problem, step: Step) -> Sides:
     policies = jnp.sum((state_mass * step.policy - mass) * approximate)
     bellman = jnp.sum(mass * (approximate - signal - expected))
     scale = 1 + jnp.abs(left) + jnp.abs(policies) + jnp.abs(bellman)
-    return Sides(jnp.abs(left - policies - bellman), 1e-10 * scale)
+    return jnp.abs(left - policies - bellman), 1e-10 * scale
 
 
 ONCE = (

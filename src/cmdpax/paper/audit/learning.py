@@ -36,7 +36,7 @@ def rewards_near(_: Problem, episode: Step) -> Sides:
     Otherwise F^r happens.
     """
     missed = jnp.abs(episode.signals - episode.means)
-    return Sides(missed, episode.reward_bonus[:, None])
+    return missed, episode.reward_bonus[:, None]
 
 
 @as_statement("success event, transitions", _EVENT, "hsa")
@@ -45,7 +45,7 @@ def transitions_near(problem: Problem, episode: Step) -> Sides:
 
     Otherwise F^p happens.
     """
-    return Sides(problem.horizon * episode.row_errors, episode.transition_bonus)
+    return problem.horizon * episode.row_errors, episode.transition_bonus
 
 
 @functools.cache  # the same statement for the same δ: one program serves many audits
@@ -57,7 +57,7 @@ def visits_enough(failure_probability: float) -> Statement:
         """n > ½ Σ_{j<k} d^{π_j} - H log(SAH/δ') for all k."""
         pairs = math.prod(episode.visits.shape)
         slack = problem.horizon * math.log(pairs / (failure_probability / 3))
-        return Sides(episode.expected_visits / 2 - slack, episode.visits.astype(float))
+        return episode.expected_visits / 2 - slack, episode.visits.astype(float)
 
     return often
 
@@ -69,7 +69,7 @@ def _optimism(problem: Problem, episode: Step, signal: Any, index: int) -> Sides
     """Compare x + p V̂_{h+1} ≤ Q̂ for one signal x."""
     estimate = episode.every_q[:, index]
     values = jnp.sum(episode.policy * estimate, axis=-1)
-    return Sides(signal + expected_next(problem, values), estimate)
+    return signal + expected_next(problem, values), estimate
 
 
 @as_statement("optimism of r", _MODEL, "hsa")
@@ -85,7 +85,8 @@ def constraint_optimism(problem: Problem, episode: Step) -> Sides:
         _optimism(problem, episode, episode.signals[:, 1 + i], 1 + i)
         for i in range(problem.num_constraints)
     ]
-    return Sides(*(jnp.stack(side, axis=1) for side in zip(*each, strict=True)))
+    left, right = (jnp.stack(side, axis=1) for side in zip(*each, strict=True))
+    return left, right
 
 
 @as_statement("optimism of ψ", _MODEL, "hsa")
@@ -101,7 +102,7 @@ def lagrangian_optimism(problem: Problem, episode: Step) -> Sides:
     surprise = -problem.regularization * episode.log_policy
     values = jnp.sum(episode.policy * episode.q_lagrangian, axis=-1)
     signal = episode.signals[:, 0] + weighted + surprise
-    return Sides(signal + expected_next(problem, values), episode.q_lagrangian)
+    return signal + expected_next(problem, values), episode.q_lagrangian
 
 
 # ---------------------------------------------------------------------------- bounds and potential
@@ -114,7 +115,7 @@ def truncated_gradient_bounded(problem: Problem, episode: Step) -> Sides:
     """‖V̂_u - c + τλ_k‖ ≤ √I (H + τ λ_max)."""
     gradient = episode.constraint_values - problem.cmdp.thresholds
     gradient = gradient + problem.regularization * episode.multipliers
-    return Sides(jnp.sqrt(gradient @ gradient), jnp.sqrt(dual_constant(problem)))
+    return jnp.sqrt(gradient @ gradient), jnp.sqrt(dual_constant(problem))
 
 
 @as_statement(
@@ -131,7 +132,7 @@ def online_recursion(problem: Problem, episode: Step) -> Sides:
     missed = jnp.sum(jnp.abs(episode.constraint_values - episode.values[1:-1]))
     added = eta**2 * (primal_constant(problem) + dual_constant(problem))
     learning = eta * excess + eta * problem.max_multiplier * missed
-    return Sides(episode.next_potential, (1 - eta * tau) * episode.potential + added + learning)
+    return episode.next_potential, (1 - eta * tau) * episode.potential + added + learning
 
 
 ON_EVENT = (

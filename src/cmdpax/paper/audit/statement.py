@@ -1,7 +1,7 @@
 """A statement to check: two sides, where they are compared, and how the outcome is judged."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import jax.numpy as jnp
 import numpy as np
@@ -10,11 +10,8 @@ from jaxtyping import Array, Float, Integer
 Verdict = Literal["holds", "fails", "vacuous", "premise not met"]
 
 
-class Sides(NamedTuple):
-    """Both sides of left ≤ right at every index: arrays that broadcast."""
-
-    left: Any
-    right: Any
+Sides: TypeAlias = tuple[Any, Any]
+"""Both sides of left ≤ right at every index: arrays that broadcast."""
 
 
 class Statement(NamedTuple):
@@ -75,7 +72,7 @@ def nothing_yet(dtype: Any) -> Worst:
 
 def compare(sides: Sides, iteration: Any) -> Worst:
     """Find the worst place of one iteration."""
-    left, right = jnp.broadcast_arrays(jnp.asarray(sides.left), jnp.asarray(sides.right))
+    left, right = jnp.broadcast_arrays(*map(jnp.asarray, sides))
     slack = jnp.where(jnp.isnan(right - left), -jnp.inf, right - left).reshape(-1)
     place = jnp.argmin(slack)
     return Worst(

@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 from cmdpax.reporting.budgets import (
     FEWEST_EPISODES,
     GOOD_EPISODES,
-    Allotment,
     Group,
     allot,
     num_rows,
@@ -31,11 +30,11 @@ def sweeps(draw: st.DrawFn) -> list[Group]:
     ]
 
 
-def size(groups: list[Group], allotment: Allotment) -> int:
+def size(groups: list[Group], num_episodes: int, num_shown: int, num_cmdps: int) -> int:
     return sum(
-        num_rows(one, allotment.num_shown) * allotment.num_episodes
+        num_rows(one, num_shown) * num_episodes
         for one in groups
-        if one.cmdp is None or one.cmdp < allotment.num_cmdps
+        if one.cmdp is None or one.cmdp < num_cmdps
     )
 
 
@@ -46,28 +45,26 @@ def size(groups: list[Group], allotment: Allotment) -> int:
 def test_budgets_are_kept(given_sweeps: list[tuple[list[Group], int]], budget: int) -> None:
     all_groups, recorded = zip(*given_sweeps, strict=True)
     allotments = allot(all_groups, recorded, budget)
-    sizes = [size(groups, one) for groups, one in zip(all_groups, allotments, strict=True)]
+    sizes = [size(groups, *one) for groups, one in zip(all_groups, allotments, strict=True)]
     assert sum(sizes) <= budget
     for groups, length, one in zip(all_groups, recorded, allotments, strict=True):
         own = {each.cmdp for each in groups} - {None}
-        assert 1 <= one.num_shown <= 5
-        assert 0 <= one.num_cmdps <= len(own)
-        assert len(own) > 1 or one.num_cmdps == 1
-        assert one.num_episodes <= length
+        num_episodes, num_shown, num_cmdps = one
+        assert 1 <= num_shown <= 5
+        assert 0 <= num_cmdps <= len(own)
+        assert len(own) > 1 or num_cmdps == 1
+        assert num_episodes <= length
         if len(all_groups) > 1:
             continue
         # Single runs are left out only where a good number of episodes was too many, CMDPs only
         # where even the fewest were.
-        fewest = one._replace(num_episodes=min(FEWEST_EPISODES, length))
-        good = one._replace(num_episodes=min(GOOD_EPISODES, length))
-        if one.num_shown < 5:
-            assert size(groups, good._replace(num_shown=one.num_shown + 1)) > budget
-        if one.num_cmdps < len(own):
-            more = fewest._replace(num_shown=1, num_cmdps=one.num_cmdps + 1)
-            assert size(groups, more) > budget
+        fewest, good = min(FEWEST_EPISODES, length), min(GOOD_EPISODES, length)
+        if num_shown < 5:
+            assert size(groups, good, num_shown + 1, num_cmdps) > budget
+        if num_cmdps < len(own):
+            assert size(groups, fewest, 1, num_cmdps + 1) > budget
     needs = [
-        size(groups, Allotment(length, 5, 9))
-        for groups, length in zip(all_groups, recorded, strict=True)
+        size(groups, length, 5, 9) for groups, length in zip(all_groups, recorded, strict=True)
     ]
     if sum(needs) <= budget:
         assert sizes == needs
@@ -78,17 +75,17 @@ def test_budgets_are_kept(given_sweeps: list[tuple[list[Group], int]], budget: i
 def test_who_needs_less_leaves_it_to_the_others() -> None:
     one = [group(0, 1, 9)]  # ten rows
     found = allot([one, one, one, one], [7000, 100, 5000, 5000], 10_000 * 10)
-    assert [entry.num_episodes for entry in found] == [7000, 100, 1450, 1450]
+    assert [num_episodes for num_episodes, _, _ in found] == [7000, 100, 1450, 1450]
     found = allot([one, one], [9900, 100], 10_000 * 10)
-    assert [entry.num_episodes for entry in found] == [9900, 100]
+    assert [num_episodes for num_episodes, _, _ in found] == [9900, 100]
     found = allot([one, one], [20_000, 20_000], 10_000 * 10)
-    assert [entry.num_episodes for entry in found] == [7500, 2500]
+    assert [num_episodes for num_episodes, _, _ in found] == [7500, 2500]
 
 
 def test_first_episodes_then_runs_then_cmdps() -> None:
     groups = [*(group(cmdp, 6, 3) for cmdp in range(4)), group(None, 4, 3)]
 
-    def found(numbers: int) -> Allotment:
+    def found(numbers: int) -> tuple[int, int, int]:
         return allot([groups], [1000], numbers)[0]
 
     everything = 4 * (1 + 3 * 7) + (1 + 3 * 6)

@@ -28,20 +28,6 @@ class Group(NamedTuple):
     series: tuple[str, ...]
 
 
-class Allotment(NamedTuple):
-    """How much of a sweep goes into the page.
-
-    Attributes:
-        num_episodes: the most episodes that a group may have.
-        num_shown: the most single runs that a group may have.
-        num_cmdps: how many CMDPs, the first ones, have groups of their own.
-    """
-
-    num_episodes: int
-    num_shown: int
-    num_cmdps: int
-
-
 def num_rows(group: Group, num_shown: int) -> int:
     """Count the rows of a block: episodes, then mean, half width and single runs per series."""
     count = len(group.units)
@@ -50,8 +36,11 @@ def num_rows(group: Group, num_shown: int) -> int:
 
 def allot(
     sweeps: Sequence[Sequence[Group]], recorded: Sequence[int], budget: int
-) -> list[Allotment]:
+) -> list[tuple[int, int, int]]:
     """Share a budget of numbers among sweeps, given their groups and recorded episodes.
+
+    Every sweep is given the most episodes and the most single runs that a group may have, and how
+    many CMDPs, the first ones, have groups of their own.
 
     The first sweep may take three quarters of it, and whatever the others do not need. The others
     share the rest evenly; what one of them does not need goes to the others.
@@ -77,7 +66,7 @@ def _share(needs: Sequence[int], budget: int) -> list[int]:
     return shares
 
 
-def _fit(groups: Sequence[Group], recorded: int, share: int) -> Allotment:
+def _fit(groups: Sequence[Group], recorded: int, share: int) -> tuple[int, int, int]:
     """Take fewer episodes, then fewer single runs, still fewer episodes, and fewer CMDPs.
 
     Groups over all CMDPs always stay, and so do the groups of a single CMDP.
@@ -93,7 +82,7 @@ def _fit(groups: Sequence[Group], recorded: int, share: int) -> Allotment:
         MOST_SHOWN, lambda shown: _rows(groups, shown, num_cmdps) * good <= share, 1
     )
     num_episodes = share // _rows(groups, num_shown, num_cmdps)
-    return Allotment(min(recorded, max(num_episodes, 2)), num_shown, num_cmdps)
+    return min(recorded, max(num_episodes, 2)), num_shown, num_cmdps
 
 
 def _largest(start: int, fits: Callable[[int], bool], least: int) -> int:

@@ -8,7 +8,7 @@ from cmdpax.environments import make
 from cmdpax.figures.style import palette
 from cmdpax.intervals import student
 from cmdpax.planning.solution import solve
-from cmdpax.reporting.budgets import Allotment, Group, allot
+from cmdpax.reporting.budgets import Group, allot
 from cmdpax.reporting.curves import count_recorded, find_groups, make_blocks
 from cmdpax.reporting.encoding import all_rounded, plain, rounded
 from cmdpax.reporting.problems import describe_problem, find_frontiers
@@ -65,8 +65,8 @@ def content(
     frontiers: dict[str, Any] = {}  # sweeps of one folder share CMDPs
     described = [
         {"name": plain(name), "label": plain(name if alone else LABELS.get(name, name))}
-        | _describe(sweep, own, allotment, blocks, frontiers)
-        for name, sweep, own, allotment in zip(
+        | _describe(sweep, own, *allotted, blocks, frontiers)
+        for name, sweep, own, allotted in zip(
             found, sweeps, groups, allot(groups, recorded, budget), strict=True
         )
     ]
@@ -92,13 +92,16 @@ def content(
 def _describe(
     sweep: Sweep,
     groups: list[Group],
-    allotment: Allotment,
+    num_episodes: int,
+    num_shown: int,
+    num_cmdps: int,
     blocks: list[str],
     frontiers: dict[str, Any],
 ) -> dict[str, Any]:
     """Describe a sweep; its blocks and frontiers are added to those of the sweeps before it."""
     described_groups = []
-    for group, block in make_blocks(sweep, groups, allotment):
+    chosen = [group for group in groups if group.cmdp is None or group.cmdp < num_cmdps]
+    for group, block in make_blocks(sweep, chosen, num_episodes, num_shown):
         described_groups.append(group | {"block": len(blocks)})
         blocks.append(block)
     manifest = sweep.results.manifest
@@ -107,8 +110,8 @@ def _describe(
         "num_episodes": manifest["specification"]["num_episodes"],
         "manifest": _manifest(manifest),
         "algorithms": sweep.algorithms,
-        "cmdps": _problems(sweep, allotment.num_cmdps, frontiers),
-        "with_curves": allotment.num_cmdps,
+        "cmdps": _problems(sweep, num_cmdps, frontiers),
+        "with_curves": num_cmdps,
         "parameters": list(map(list, parameter_labels(sweep.configurations))),
         "configurations": sweep.configurations,
         "groups": described_groups,

@@ -11,7 +11,7 @@ from cmdpax.experiments.reading import Results
 from cmdpax.experiments.tables import LATER
 from cmdpax.intervals import half_width
 from cmdpax.model.cmdp import CMDP
-from cmdpax.reporting.budgets import Allotment, Group
+from cmdpax.reporting.budgets import Group
 from cmdpax.reporting.encoding import all_rounded, encode
 from cmdpax.reporting.tables import Sweep
 from cmdpax.reporting.thinning import thin
@@ -91,19 +91,17 @@ def _incomplete(results: Results) -> set[str]:
 
 
 def make_blocks(
-    sweep: Sweep, groups: Sequence[Group], allotment: Allotment
+    sweep: Sweep, groups: Sequence[Group], num_episodes: int, num_shown: int
 ) -> Iterator[tuple[dict[str, Any], str]]:
     """Describe each group, without the place of its block, and encode the block."""
-    own = allotment.num_cmdps
-    chosen = [group for group in groups if group.cmdp is None or group.cmdp < own]
     thresholds = _thresholds(list(sweep.cmdps.values()))
-    for part in _portions(chosen, count_recorded(sweep.results)):
+    for part in _portions(groups, count_recorded(sweep.results)):
         names = list(dict.fromkeys(name for group in part for name in group.series))
         places = sorted({place for group in part for runs in group.units for place in runs})
         episodes, curves = _read(sweep.results, sweep.runs[places], names, thresholds)
         where = dict(zip(places, range(len(places)), strict=True))
         for group in part:
-            yield _block(group, episodes, curves, where, allotment)
+            yield _block(group, episodes, curves, where, num_episodes, num_shown)
 
 
 def count_recorded(results: Results) -> int:
@@ -178,11 +176,12 @@ def _block(
     episodes: np.ndarray,
     curves: Mapping[str, np.ndarray],
     where: Mapping[int, int],
-    allotment: Allotment,
+    num_episodes: int,
+    num_shown: int,
 ) -> tuple[dict[str, Any], str]:
     """Describe a group, and encode its numbers."""
     places = [[where[place] for place in runs] for runs in group.units]
-    shown = min(len(places), allotment.num_shown)
+    shown = min(len(places), num_shown)
     rows, oscillating = [], []
     for name in group.series:
         curve = curves[name]
@@ -192,7 +191,7 @@ def _block(
         if _parts(name)[0] in _OSCILLATING:
             oscillating.append(np.delete(part, 1, axis=0) if len(part) > 1 else part)
     # Means come first, then the first run of every series, …: `thin` drops the last rows first.
-    kept = thin(np.stack(oscillating, axis=1).reshape(-1, len(episodes)), allotment.num_episodes)
+    kept = thin(np.stack(oscillating, axis=1).reshape(-1, len(episodes)), num_episodes)
     described = {
         "cmdp": group.cmdp,
         "configuration": group.configuration,

@@ -101,7 +101,7 @@ def sample_rows(
     """Rows p̃ ~ Dirichlet(counts + prior/T); T counts the states that may follow."""
     valid = jnp.ones(counts.shape, bool)
     if knowledge.support is not None:
-        valid = jnp.broadcast_to(knowledge.support.valid, counts.shape)
+        valid = jnp.broadcast_to(knowledge.support >= 0, counts.shape)
     length = jnp.sum(valid, axis=-1, keepdims=True).astype(counts.dtype)
     return dirichlet(key, counts + prior / length, valid)
 

@@ -23,7 +23,6 @@ from cmdpax.model.cmdp import Sizes
 from cmdpax.model.log import Log
 from cmdpax.model.transitions import (
     Successors,
-    Support,
     Transposed,
     at_step,
     backup_signals,
@@ -38,7 +37,7 @@ class Knowledge(NamedTuple):
     initial: Float[Array, " S"]  # μ
     thresholds: Float[Array, " I"]  # c
     signals: Float[Array, "H J S A"] | None  # r and u, where they are known
-    support: Support | None  # the states that may follow, where they are listed
+    support: Integer[Array, "_ S A N"] | None  # the states that may follow, if listed; -1: none
     bonuses: Bonuses
     stationary: bool = False  # the model is the same at every step: counts are shared by the steps
     num_episodes: Integer[Array, ""] | None = None  # K, for an algorithm that is not anytime
@@ -52,7 +51,7 @@ class Knowledge(NamedTuple):
     def row_length(self) -> int:
         """The entries of a row of transitions: S, or the slots of the lists."""
         lists = self.support
-        return self.sizes.num_states if lists is None else int(lists.successors.shape[-1])
+        return self.sizes.num_states if lists is None else int(lists.shape[-1])
 
 
 Trajectory: TypeAlias = Log
@@ -140,7 +139,7 @@ def _empty_storage(knowledge: Knowledge, integer: Any, whole: bool) -> tuple[Row
     if support is None:
         rows = jnp.broadcast_to(mass / num_states, (num_tables, num_states, *pairs[1:]))
     else:
-        valid = jnp.broadcast_to(support.valid, (*pairs, row_length)).astype(dtype)
+        valid = jnp.broadcast_to(support >= 0, (*pairs, row_length)).astype(dtype)
         rows = mass * valid / jnp.sum(valid, axis=-1, keepdims=True)
     counts = jnp.zeros((*pairs, row_length), integer)
     short = is_short(knowledge.sizes.horizon) and not (knowledge.stationary or whole)
@@ -210,15 +209,14 @@ def _means(counts: Array, visits: Array, dtype: Any) -> Array:
     return counts.astype(dtype) / visits.astype(dtype)[..., None]
 
 
-def _entries(support: Support | None, trajectory: Trajectory) -> Integer[Array, " H"]:
+def _entries(support: Array | None, trajectory: Trajectory) -> Integer[Array, " H"]:
     """Which entry of its row each transition of an episode belongs to."""
     following = trajectory.states[1:]
     if support is None:
         return following
 
     def slot(step: Array, state: Array, action: Array, successor: Array) -> Array:
-        successors, valid = row_at(support, step, state, action)
-        return jnp.argmax((successors == successor) & valid).astype(jnp.int32)
+        return jnp.argmax(row_at(support, step, state, action) == successor).astype(jnp.int32)
 
     steps = jnp.arange(following.shape[0])
     return jax.vmap(slot)(steps, trajectory.states[:-1], trajectory.actions, following)
@@ -275,18 +273,17 @@ def transition_counts(knowledge: Knowledge, statistics: Statistics) -> Integer[A
     counts = jnp.stack(counts) if isinstance(counts, tuple) else counts
     if knowledge.support is None:
         return counts
-    successors = jnp.broadcast_to(knowledge.support.successors, counts.shape)
+    successors = jnp.broadcast_to(jnp.maximum(knowledge.support, 0), counts.shape)
     places = jnp.indices(counts.shape[:3], sparse=True)
     empty = jnp.zeros((*counts.shape[:3], knowledge.sizes.num_states), counts.dtype)
     return empty.at[(*(place[..., None] for place in places), successors)].add(counts)
 
 
-def _transitions(support: Support | None, rows: Rows) -> Any:
+def _transitions(support: Array | None, rows: Rows) -> Any:
     """The rows of p̂ in the storage that they have."""
     if support is None:
         return tuple(map(Transposed, rows)) if isinstance(rows, tuple) else Transposed(rows)
+    lists = jnp.maximum(support, 0)
     if not isinstance(rows, tuple):
-        return Successors(support.successors, rows)
-    return tuple(
-        Successors(at_step(support, step).successors, row) for step, row in enumerate(rows)
-    )
+        return Successors(lists, rows)
+    return tuple(Successors(at_step(lists, step), row) for step, row in enumerate(rows))

@@ -22,7 +22,7 @@ from cmdpax.learners.statistics import Knowledge, Trajectory
 from cmdpax.live.declaration import FOREVER, Declaration
 from cmdpax.live.episode import Episode
 from cmdpax.model.cmdp import Sizes
-from cmdpax.model.transitions import Support, sample_index
+from cmdpax.model.transitions import sample_index
 
 _COMPILED_IN = {"static": True}
 
@@ -40,7 +40,7 @@ class LearnerInputs:
     initial: Any
     thresholds: Any
     signals: Any  # [H, J, S, A] or None
-    support: Any  # a `Support` or None
+    support: Any  # [H or 1, S, A, N] or None
     bonuses: Any
     parameters: Any  # numbers and schedules, by name
 
@@ -85,7 +85,7 @@ def make_inputs(declared: Declaration, algorithm: Algorithm) -> LearnerInputs:
         jnp.asarray(declared.initial),
         jnp.asarray(units.thresholds_inward(declared.thresholds, sizes.horizon)),
         signals,
-        None if lists is None else Support(jnp.maximum(lists, 0), jnp.asarray(lists >= 0)),
+        None if lists is None else jnp.asarray(lists),
         cast(declared.optimism.numbers(sizes), float),
         cast(algorithm.numbers(chosen), float),
     )

@@ -47,13 +47,6 @@ class Transposed(NamedTuple):
     probabilities: Any  # [H, T, S, A]
 
 
-class Support(NamedTuple):
-    """The states that may follow, without their probabilities."""
-
-    successors: Any  # [H, S, A, N] or [1, S, A, N]
-    valid: Any  # the same shape: whether the slot is used
-
-
 Transitions: TypeAlias = Array | Successors
 """Dense `[H, S, A, S]`, or successor lists; `H` may be 1."""
 
@@ -66,11 +59,11 @@ def pick_step(array: Array, step: Array | int) -> Array:
     return jnp.asarray(array)[0 if array.shape[0] == 1 else step]
 
 
-def support_of(transitions: Transitions) -> Support | None:
-    """The states that may follow, where they are listed; None where any state may."""
+def support_of(transitions: Transitions) -> Integer[Array, "_ S A N"] | None:
+    """The states that may follow, -1 for unused slots, where they are listed; None: any may."""
     if not isinstance(transitions, Successors):
         return None
-    return Support(jnp.asarray(transitions.successors), transitions.probabilities > 0)
+    return jnp.where(transitions.probabilities > 0, transitions.successors, -1)
 
 
 def at_step(transitions: Any, step: Array | int) -> Any:

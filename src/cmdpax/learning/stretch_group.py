@@ -31,7 +31,7 @@ class StretchGroup(Group):
         num_constraints, *pairs = task.cmdps[0].sizes
         states = start(task.design, self.model, self.runs)
         nobody = jnp.zeros(num_runs, jnp.result_type(int))
-        running = Running(states, nobody, jnp.zeros((num_runs, *pairs), self.optima.dtype))
+        running = (states, nobody, jnp.zeros((num_runs, *pairs), self.optima.dtype))
         block = jax.eval_shape(self._advance, running)[1]
         return Position(
             done=0,
@@ -44,14 +44,15 @@ class StretchGroup(Group):
         )
 
     def _advance(self, running: Running) -> tuple[Running, Stretches]:
-        count = jnp.asarray(self.task.num_episodes, running.done.dtype)
+        count = jnp.asarray(self.task.num_episodes, jnp.result_type(int))
         return advance_stretches(
             self.task.design, self.model, self.runs, running, count, _STRETCHES_PER_BLOCK
         )
 
     def is_possible(self, position: Position) -> bool:
         """Whether the stretches that are kept have as many episodes as were played."""
-        done = np.asarray(position.states.done)
+        _, played, _ = position.states
+        done = np.asarray(played)
         return bool(
             done.min() == position.done and (position.kept.length.sum(axis=0) == done).all()
         )
@@ -63,6 +64,7 @@ class StretchGroup(Group):
     def go_on(self, position: Position, size: int) -> Position:
         """Play the next stretches of every run."""
         running, block = self._advance(position.states)
+        _, done, _ = running
         kept: Stretches = jax.tree.map(np.asarray, block)
         played = kept.length > 0
         kept = jax.tree.map(lambda array: array[: played.any(axis=1).sum()], kept)
@@ -71,7 +73,7 @@ class StretchGroup(Group):
         here = np.where((found > 0).any(axis=0), first, 0)
         before = np.asarray(position.flaws)
         return position._replace(
-            done=int(np.asarray(running.done).min()),
+            done=int(np.asarray(done).min()),
             states=running,
             flaws=np.where(before > 0, before, here),
             kept=kept,
@@ -80,6 +82,7 @@ class StretchGroup(Group):
     def collect(self, position: Position) -> Collected:
         """The accounts of the recorded episodes, with the runs first."""
         kept: Stretches = jax.tree.map(lambda array: np.moveaxis(array, 0, 1), position.kept)
+        _, _, policy = position.states
         num_runs = len(self.optima)
         thresholds = np.stack([cmdp.thresholds for cmdp in self.task.cmdps])
         thresholds = np.broadcast_to(thresholds, (num_runs, thresholds.shape[1]))
@@ -91,7 +94,7 @@ class StretchGroup(Group):
             stacked._replace(log=self._log(kept) if kept.counted is not None else None),
             np.stack(unsafe),
             np.asarray(position.capped),
-            np.array(position.states.policy, dtype=np.float64),
+            np.array(policy, dtype=np.float64),
             np.asarray(position.flaws),
             Plans(np.where(kept.length > 0, kept.first, 0), kept.feasible, kept.policies),
         )

@@ -12,7 +12,7 @@ asked for.
 """
 
 import functools
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -26,13 +26,9 @@ from cmdpax.model.evaluation import policy_values, signal_array
 from cmdpax.model.sampling import binomial, multinomial
 from cmdpax.model.transitions import Successors, at_step
 
-
-class Running(NamedTuple):
-    """Where the runs are: each of them has played as many episodes as its stretches took."""
-
-    states: Any  # of the learners
-    done: Integer[Array, " R"]  # episodes
-    policy: Float[Array, "R H S A"]  # the last that was played
+Running: TypeAlias = tuple[Any, Integer[Array, "*R"], Float[Array, "*R H S A"]]
+"""Where the runs are: the learners' states, how many episodes the stretches of each run have taken,
+and the last policy that was played."""
 
 
 class Stretches(NamedTuple):
@@ -99,10 +95,10 @@ def advance_stretches(
     design: Design,
     cmdp: CMDP,
     runs: Runs,
-    states: "Running",
+    states: Running,
     num_episodes: Integer[Array, ""],
     size: int,
-) -> tuple["Running", Stretches]:
+) -> tuple[Running, Stretches]:
     """Play the next stretches of every run, at most `size` of them, until K episodes are played."""
 
     def stretch(model: CMDP, run: Runs, running: Running) -> tuple[Running, Stretches]:
@@ -133,15 +129,15 @@ def advance_stretches(
             counted if design.keep_log else None,
         )
         last = jnp.where(count > 0, policy, last)
-        return Running(learner.absorb(state, counted, count), done + count, last), shown
+        return (learner.absorb(state, counted, count), done + count, last), shown
 
     batch = jax.vmap(stretch, in_axes=(0 if design.stacked else None, 0, 0))
     shapes = jax.eval_shape(batch, cmdp, runs, states)[1]
     buffer = jax.tree.map(lambda s: jnp.zeros((size, *s.shape), s.dtype), shapes)
 
     def unfinished(carry: tuple[Array, Running, Stretches]) -> Array:
-        index, states, _ = carry
-        return (index < size) & jnp.any(states.done < num_episodes)
+        index, (_, done, _), _ = carry
+        return (index < size) & jnp.any(done < num_episodes)
 
     def body(carry: tuple[Array, Running, Stretches]) -> tuple[Array, Running, Stretches]:
         index, states, buffer = carry

@@ -49,9 +49,9 @@ def fed(cmdp: cmdpax.CMDP, name: str, log: cmdpax.Log, **parameters: Any) -> lis
                 "policy": np.exp(np.asarray(log_policy)),
                 "multipliers": np.asarray(info.multipliers),
                 "constraint_values": np.asarray(info.constraint_values),
-                "number": int(info.plan.number),
-                "remaining": int(info.plan.remaining),
-                "feasible": bool(info.plan.feasible),
+                "number": int(info.num_plans),
+                "remaining": int(info.remaining),
+                "feasible": bool(info.feasible),
             }
         )
         if episode is not None:

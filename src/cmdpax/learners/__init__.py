@@ -1,7 +1,7 @@
 """Learners of an unknown CMDP: the registered algorithms, and all that an author of one needs."""
 
 from cmdpax.learners.algorithm import Algorithm, Named
-from cmdpax.learners.base import Factory, Info, Learner, PlanInfo, Shown, on_host
+from cmdpax.learners.base import Factory, Info, Learner, Shown, on_host
 from cmdpax.learners.registry import (
     address_of,
     algorithms,
@@ -42,7 +42,6 @@ __all__ = [
     "Numbers",
     "OptimisticModel",
     "Parameter",
-    "PlanInfo",
     "Rates",
     "Scheduled",
     "Shown",

@@ -36,15 +36,10 @@ class Info(NamedTuple):
     constraint_values: Float[Array, " I"]  # V̂_u of π_k, the optimistic estimates
     q_values: Float[Array, "H S A"] | None = None  # Q̂_z of π_k, where there is one
     statistics: Statistics | None = None  # of the episodes before, where it keeps them
-    plan: "PlanInfo | None" = None  # of a learner that plans now and then
-
-
-class PlanInfo(NamedTuple):
-    """What a learner that plans now and then says about the plan that it plays."""
-
-    number: Integer[Array, ""]  # j, from 1
-    feasible: Bool[Array, ""]  # whether the model that was planned in has a feasible policy
-    remaining: Integer[Array, ""]  # episodes that the plan is still played
+    # Of a learner that plans now and then:
+    num_plans: Integer[Array, ""] | None = None  # so far, with the one that is played
+    feasible: Bool[Array, ""] | None = None  # whether the model that was planned in is
+    remaining: Integer[Array, ""] | None = None  # episodes that the plan is still played
 
 
 class Shown(NamedTuple):

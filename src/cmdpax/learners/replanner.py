@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Integer, Key, UInt32
 
-from cmdpax.learners.base import Info, Learner, PlanInfo, Shown
+from cmdpax.learners.base import Info, Learner, Shown
 from cmdpax.learners.statistics import (
     Counted,
     Knowledge,
@@ -175,9 +175,13 @@ def replanner(
         return follow(state, add(knowledge, state.statistics, counted), count.astype(integer))
 
     def show(state: ReplannerState) -> Shown:
-        about = PlanInfo(state.num_plans, state.feasible, state.remaining)
         info = Info(
-            state.multipliers, state.constraint_values, statistics=state.statistics, plan=about
+            state.multipliers,
+            state.constraint_values,
+            statistics=state.statistics,
+            num_plans=state.num_plans,
+            feasible=state.feasible,
+            remaining=state.remaining,
         )
         return Shown(state.log_policy, info)
 

@@ -106,10 +106,11 @@ def advance_stretches(
         learner = make_learner(design, model, run)
         assert learner.absorb is not None
         log_policy, info = learner.show(state)
-        assert info.plan is not None
+        assert info.num_plans is not None
+        assert info.remaining is not None
         policy = jnp.exp(log_policy)
-        count = jnp.minimum(info.plan.remaining, num_episodes - done)
-        key = jax.random.fold_in(run.keys, info.plan.number)
+        count = jnp.minimum(info.remaining, num_episodes - done)
+        key = jax.random.fold_in(run.keys, info.num_plans)
         counted = play_stretch(
             key,
             model,
@@ -123,7 +124,7 @@ def advance_stretches(
             count,
             policy_values(model, policy[None, ..., None])[0, :, 0],
             info.multipliers,
-            info.plan.feasible,
+            info.feasible,
             flaws_of(policy.sum(axis=-1), info.multipliers),
             policy if design.keep_policies else None,
             counted if design.keep_log else None,

@@ -234,6 +234,13 @@ class TestWhereTheyRun:
         np.testing.assert_array_equal(again.policy, agent.policy)
         assert agent.visits.sum() == 90
 
+    def test_an_accelerator_makes_the_runs_of_a_processor(
+        self, algorithm: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        expected = learn(algorithm, seeds=3)
+        monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+        assert_same_runs(learn(algorithm, seeds=3), expected)
+
     def test_shared_counts_and_lists(self, algorithm: str) -> None:
         grid = cmdpax.environments.make("gridworld", horizon=6)
         history = learn(algorithm, grid, stationary=True, num_episodes=60, seeds=1)

@@ -142,8 +142,11 @@ def _numerics(in_double: bool, index: int) -> Iterator[None]:
 
 
 def _on_accelerator(task: Task) -> Task:
-    """With runs as the last axis neighbouring threads read neighbouring numbers."""
-    runs_last = jax.default_backend() != "cpu"
+    """With runs as the last axis neighbouring threads read neighbouring numbers.
+
+    Learners that plan hand their models to a planner that moves the runs there itself.
+    """
+    runs_last = jax.default_backend() != "cpu" and not task.design.algorithm.replans
     return task._replace(design=task.design._replace(runs_last=runs_last))
 
 

@@ -32,7 +32,7 @@ PLANNING = {
     "replanning": {
         **_SPACED,
         "exploration": ("", "choice", "posterior", "posterior, bernstein, count, none"),
-        "prior": ("", "number", "1", "> 0"),
+        "prior": ("", "number", "1", "≥ 1e-06"),
         "deviation_weight": ("a", "number", "0.5", "≥ 0"),
         "range_weight": ("b", "number", "0.2", "≥ 0"),
         "bonus_scale": ("", "number", "0.08", "≥ 0"),
@@ -40,7 +40,7 @@ PLANNING = {
         "multiplier_cap": ("", "number", "10", "> 0"),
         **_MARGIN,
     },
-    "posterior-sampling": {**_SPACED, "prior": ("", "number", "1", "> 0"), **_MARGIN},
+    "posterior-sampling": {**_SPACED, "prior": ("", "number", "1", "≥ 1e-06"), **_MARGIN},
     "optimistic-planning": {**_SPACED, "bonus_scale": ("", "number", "0.08", "≥ 0"), **_MARGIN},
 }
 

@@ -89,7 +89,7 @@ class TestFields:
     @pytest.mark.parametrize(
         ("annotation", "default", "sentence"),
         [
-            (float, None, "the parameter x has no default; declare it as Scheduled, float, int,"),
+            (float, None, "the parameter x has no default; declare it as Scheduled, float,"),
             (list[float], [0.1], "the parameter x has the type list[float]; declare it as"),
             (float | None, 0.1, "the parameter x has the type float | None; declare it as"),
             (float | int, 1, "the parameter x has the type float | int; declare it as"),
@@ -107,7 +107,7 @@ class TestFields:
             only(annotation, default)
 
     def test_a_field_without_a_default(self):
-        with refused("the parameter gain has no default; declare it as Scheduled, float, int,"):
+        with refused("the parameter gain has no default; declare it as Scheduled, float, Numbers,"):
             parameters_of(NamedTuple("Record", [("gain", float)]))
         untyped = collections.namedtuple("untyped", "gain", defaults=(1,))
         with refused("the parameter gain has the type None; declare it as"):

@@ -16,7 +16,7 @@ from cmdpax.schemes.parameters import in_words
 from cmdpax.storage.limits import size_text
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A folder that `sweep` wrote.")]
-_MOST_PARAMETERS = 4  # beyond that, a table has no columns for what is everywhere the default
+_MOST_PARAMETERS = 6  # beyond that, a table has no columns for what is everywhere the default
 
 
 def sweep(

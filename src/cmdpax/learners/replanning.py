@@ -39,7 +39,7 @@ Growth = Annotated[
 Stretch = Annotated[
     float, Parameter("a plan adds at most so many times a count to it", "ρ", above=0)
 ]
-Prior = Annotated[float, Parameter("weight of the uniform prior on each row", above=0)]
+Prior = Annotated[float, Parameter("weight of the uniform prior on each row", at_least=1e-6)]
 Scale = Annotated[float, Parameter("the bonus times √n", at_least=0)]
 Margin = Annotated[Scheduled, Parameter("what the learner adds to the thresholds")]
 

@@ -156,7 +156,7 @@ def learn_batch(
     if len({(first.choices(one), first.lengths(one)) for one in chosen}) != 1:
         raise ParameterError("one batch cannot mix parameters that are compiled in; make several.")
     require_countable(configurations[0].algorithm, settings)
-    _require_room(cmdp, len(configurations), settings)
+    _require_room(cmdp, configurations, settings)
     solution = solve(cmdp)
     _warn_small_cap(cmdp, solution, configurations)
     if settings.stationary:
@@ -210,11 +210,21 @@ def require_stationary(cmdp: CMDP, rewards_known: bool, num_episodes: int) -> No
         )
 
 
-def _require_room(cmdp: CMDP, num_runs: int, settings: RunSettings) -> None:
-    """Refuse more accounts than fit: V, strong and weak regrets of every signal, λ, and the log."""
-    num_constraints, horizon, _, _ = cmdp.sizes
+def _require_room(
+    cmdp: CMDP, configurations: Sequence[Configuration], settings: RunSettings
+) -> None:
+    """Refuse more accounts than fit: V, strong and weak regrets of every signal, λ, and the log.
+
+    The log of a learner that plans is made of the counts of its stretches.
+    """
+    num_constraints, horizon, *pairs = cmdp.sizes
+    num_runs, first = len(configurations), configurations[0]
     kept = len(settings.recorded) * (3 + 4 * num_constraints)
     logged = settings.num_episodes * horizon * (3 + num_constraints) if settings.log else 0
+    if settings.log and first.algorithm.replans:
+        row_length = int(jax.tree.leaves(cmdp.transitions)[-1].shape[-1])
+        stretches = int(first.effort(settings.num_episodes))
+        logged += stretches * horizon * math.prod(pairs) * row_length
     require_room(
         f"the accounts of {num_runs} runs of {settings.num_episodes} episodes",
         8 * num_runs * (kept + logged),

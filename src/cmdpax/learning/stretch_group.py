@@ -5,6 +5,7 @@ recorded episodes are made at the end: those of episode k are the values of its 
 and sums over the stretches before it.
 """
 
+import math
 from typing import Any
 
 import jax
@@ -20,6 +21,7 @@ from cmdpax.learning.stretches import Running, Stretches, advance_stretches
 from cmdpax.model.log import Log
 
 _STRETCHES_PER_BLOCK = 64
+_BLOCK_BYTES = 2**26  # of what is kept of a block's stretches
 
 
 class StretchGroup(Group):
@@ -32,7 +34,7 @@ class StretchGroup(Group):
         states = start(task.design, self.model, self.runs)
         nobody = jnp.zeros(num_runs, jnp.result_type(int))
         running = (states, nobody, jnp.zeros((num_runs, *pairs), self.optima.dtype))
-        block = jax.eval_shape(self._advance, running)[1]
+        block = jax.eval_shape(lambda some: self._advance(some, 1), running)[1]
         return Position(
             done=0,
             states=running,
@@ -43,11 +45,9 @@ class StretchGroup(Group):
             kept=jax.tree.map(lambda array: np.zeros((0, *array.shape[1:]), array.dtype), block),
         )
 
-    def _advance(self, running: Running) -> tuple[Running, Stretches]:
+    def _advance(self, running: Running, size: int) -> tuple[Running, Stretches]:
         count = jnp.asarray(self.task.num_episodes, jnp.result_type(int))
-        return advance_stretches(
-            self.task.design, self.model, self.runs, running, count, _STRETCHES_PER_BLOCK
-        )
+        return advance_stretches(self.task.design, self.model, self.runs, running, count, size)
 
     def is_possible(self, position: Position) -> bool:
         """Whether the stretches that are kept have as many episodes as were played."""
@@ -59,11 +59,15 @@ class StretchGroup(Group):
 
     def block_size(self) -> int:
         """How many stretches a block has."""
-        return _STRETCHES_PER_BLOCK
+        design, cmdp = self.task.design, self.task.cmdps[0]
+        _, *pairs = cmdp.sizes
+        row_length = jax.tree.leaves(cmdp.transitions)[-1].shape[-1] if design.keep_log else 1
+        stretch_bytes = 8 * len(self.optima) * math.prod(pairs) * int(row_length)
+        return max(1, min(_STRETCHES_PER_BLOCK, _BLOCK_BYTES // stretch_bytes))
 
     def go_on(self, position: Position, size: int) -> Position:
         """Play the next stretches of every run."""
-        running, block = self._advance(position.states)
+        running, block = self._advance(position.states, size)
         _, done, _ = running
         kept: Stretches = jax.tree.map(np.asarray, block)
         played = kept.length > 0
@@ -122,6 +126,8 @@ class StretchGroup(Group):
             summed(missing),
             kept.multipliers[run][places],
         )
+        unplayed = self.task.recorded > ends[-1]  # after a flaw
+        rows = jax.tree.map(lambda rows: np.where(unplayed[:, None], np.nan, rows), rows)
         return rows, np.asarray((counts[:, None] * ~safe).sum(axis=0))
 
     def _log(self, kept: Stretches) -> Log:

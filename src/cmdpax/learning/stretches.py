@@ -18,7 +18,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer, Key
 
-from cmdpax.learners.contract import flaws_of
+from cmdpax.errors import LearnerError
+from cmdpax.learners.base import Info, Learner
+from cmdpax.learners.contract import factory_name, flaws_of
 from cmdpax.learners.statistics import Counted
 from cmdpax.learning.loop import Design, Runs, make_learner
 from cmdpax.model.cmdp import CMDP
@@ -90,6 +92,19 @@ def play_stretch(
     return Counted(went, ones, ones)
 
 
+def _planner(design: Design, learner: Learner, info: Info) -> tuple[Any, Any, Any, Any]:
+    """What a learner that plans must have: absorb, and in `Info` its plans so far, whether the
+    last one is feasible, and the episodes that are left of it."""
+    found = (learner.absorb, info.num_plans, info.feasible, info.remaining)
+    if any(part is None for part in found):
+        raise LearnerError(
+            f"the learner {factory_name(design.algorithm.factory)} does not say what it "
+            "plans; give it absorb, and let show say num_plans, feasible and remaining, or "
+            "declare its algorithm without replans=True."
+        )
+    return found
+
+
 @functools.partial(jax.jit, static_argnames=("design", "size"), donate_argnames="states")
 def advance_stretches(
     design: Design,
@@ -104,13 +119,11 @@ def advance_stretches(
     def stretch(model: CMDP, run: Runs, running: Running) -> tuple[Running, Stretches]:
         state, done, last = running
         learner = make_learner(design, model, run)
-        assert learner.absorb is not None
         log_policy, info = learner.show(state)
-        assert info.num_plans is not None
-        assert info.remaining is not None
+        absorb, number, feasible, remaining = _planner(design, learner, info)
         policy = jnp.exp(log_policy)
-        count = jnp.minimum(info.remaining, num_episodes - done)
-        key = jax.random.fold_in(run.keys, info.num_plans)
+        count = jnp.minimum(jnp.maximum(remaining, 1), num_episodes - done)
+        key = jax.random.fold_in(run.keys, number)
         counted = play_stretch(
             key,
             model,
@@ -124,13 +137,13 @@ def advance_stretches(
             count,
             policy_values(model, policy[None, ..., None])[0, :, 0],
             info.multipliers,
-            info.feasible,
+            feasible,
             flaws_of(policy.sum(axis=-1), info.multipliers),
             policy if design.keep_policies else None,
             counted if design.keep_log else None,
         )
         last = jnp.where(count > 0, policy, last)
-        return (learner.absorb(state, counted, count), done + count, last), shown
+        return (absorb(state, counted, count), done + count, last), shown
 
     batch = jax.vmap(stretch, in_axes=(0 if design.stacked else None, 0, 0))
     shapes = jax.eval_shape(batch, cmdp, runs, states)[1]

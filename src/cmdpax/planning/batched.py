@@ -192,8 +192,11 @@ def _program(
     """
     # More than any value, though rows may sum to a little more than 1.
     limit = (models.horizon + 1) * (1 + ROW_SUM_TOLERANCE) ** models.horizon
-    excess = jnp.maximum(jnp.max(thresholds / magnitudes[1:], axis=0) - limit, 0.0)
-    lowered = jnp.maximum(thresholds - excess[None] * magnitudes[1:], -limit)
+    wanted = thresholds / magnitudes[1:]
+    excess = jnp.maximum(jnp.max(wanted, axis=0) - limit, 0.0)
+    # Differences of thresholds first: subtracting the excess would round them away.
+    below = (limit - (jnp.max(wanted, axis=0)[None] - wanted)) * magnitudes[1:]
+    lowered = jnp.maximum(jnp.where(excess[None] > 0, below, thresholds), -limit)
     return _Program(models, lowered, magnitudes, excess)
 
 

@@ -123,7 +123,7 @@ def _checked_start(
 def _batch_size(cmdp: CMDP) -> int:
     """How many models are stacked at once."""
     stored = jax.tree.leaves(cmdp.transitions)[-1].nbytes
-    return max(_LARGEST_PART, _MOST_BYTES // stored)
+    return max(1, _MOST_BYTES // stored)
 
 
 class _Judged(NamedTuple):

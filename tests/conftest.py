@@ -18,7 +18,7 @@ import cmdpax
 import lanes
 from browsing import NO_BROWSER
 from cmdpax.cli import main
-from cmdpax.jax_context import cache_compilation
+from cmdpax.jax_context import cache_compilation, drop_programs_if_many
 from golden_files import GOLDEN_NAMES, Golden
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -111,16 +111,9 @@ def cache_folder(pytestconfig: pytest.Config) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def few_programs() -> Iterator[None]:
-    """Forget compiled programs before they are too many.
-
-    Each takes some of the 65,530 pieces of memory that Linux grants a process; thousands of tests
-    compile thousands of programs, and the next one ends in a segmentation fault.
-    """
-    yield
-    maps = Path("/proc/self/maps")
-    if maps.exists() and maps.read_text().count("\n") > 40_000:
-        jax.clear_caches()
+def few_programs() -> None:
+    """Forget compiled programs before they are too many; `learn` does so itself."""
+    drop_programs_if_many()
 
 
 @pytest.fixture

@@ -58,3 +58,22 @@ def cache_compilation() -> None:
     }
     for name, value in settings.items():
         jax.config.update(name, value)  # type: ignore[no-untyped-call]
+
+
+_MOST_MAPPINGS = 40_000
+
+
+def drop_programs_if_many() -> None:
+    """Forget compiled programs before the operating system refuses the next one.
+
+    XLA maps every compiled function into memory by itself, some 2,000 mappings for a learner that
+    plans, and Linux allows a process 65,530 of them: beyond that XLA ends the process with a
+    segmentation fault. What is still needed is compiled anew, or comes from the cache of programs.
+    """
+    try:
+        with open("/proc/self/maps", "rb") as file:
+            count = file.read().count(b"\n")
+    except OSError:  # another operating system
+        return
+    if count > _MOST_MAPPINGS:
+        jax.clear_caches()  # type: ignore[no-untyped-call]

@@ -10,19 +10,25 @@ import pytest
 
 import cmdpax
 import replanning_reference
-from cmdpax.jax_context import cast
+from cmdpax.jax_context import cast, drop_programs_if_many
 from cmdpax.learners import as_algorithm
 from cmdpax.learners.exploration import posterior_bonus, sample_rows
 from cmdpax.learners.replanner import Estimates
 from cmdpax.learning.loop import knowledge_of
 from learning_cases import logged, model
 
-pytestmark = pytest.mark.usefixtures("double_precision")
+pytestmark = pytest.mark.usefixtures("double_precision", "few_at_a_time")
 PROFILES = {
     "known": cmdpax.Optimism.empirical(),
     "estimated": cmdpax.Optimism.live(),
     "from 0": cmdpax.Optimism.live().replace(unvisited_rewards=None),
 }
+
+
+@pytest.fixture
+def few_at_a_time() -> None:
+    """Every test compiles learners of its own."""
+    drop_programs_if_many()
 
 
 def learner_of(cmdp: cmdpax.CMDP, name: str, profile: str = "known", **parameters: Any) -> Any:

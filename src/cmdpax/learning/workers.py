@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from cmdpax.errors import ParameterError
+from cmdpax.jax_context import drop_programs_if_many
 from cmdpax.learning.checkpoint import Checkpoint
 from cmdpax.learning.group import Collected, Group, Inspect, Position, run_group
 from cmdpax.learning.loop import Progress, Task, model_bytes
@@ -45,6 +46,7 @@ def run_batch(
     `inspect` is called after every block of a group, with the place of its first run and the
     flaws of its runs so far; it may raise, which ends all groups too.
     """
+    drop_programs_if_many()
     size, num_workers = _group_size(task, len(configurations))
     if checkpoint is not None:
         size = checkpoint.group_size = checkpoint.group_size or size

@@ -24,7 +24,7 @@ import numpy as np
 
 from cmdpax.checks import require_positive
 from cmdpax.errors import InfeasibleError, ModelError, ParameterError, SolverError
-from cmdpax.jax_context import in_double_precision
+from cmdpax.jax_context import drop_programs_if_many, in_double_precision
 from cmdpax.model.cmdp import CMDP, ArrayLike, as_floats
 from cmdpax.model.transitions import Successors
 from cmdpax.model.validation import validate
@@ -80,6 +80,7 @@ def solve_many(
         return []
     _check_shapes(models)
     start = _checked_start(multipliers, len(models), models[0].num_constraints)
+    drop_programs_if_many()
     size = _batch_size(models[0])
     batches = [slice(first, first + size) for first in range(0, len(models), size)]
     found = (_solve_batch(models[at], start[at], tolerance, at.start) for at in batches)

@@ -133,11 +133,11 @@ def test_runs_that_failed_arrive_too(case: Case) -> None:
     found, told = case.read(case.answer(tables=rest, failed=failed))
     assert list(found.batch.runs) == others
     assert found.tables["final"].equals(rest["final"])
-    assert told == [failed[0]._replace(error="a policy[31m of NaN")]
+    assert told == [failed[0]._replace(error="a policy[31m of NaN.")]
     with pytest.raises(AnswerError, match="other runs"):
         case.read(case.answer(failed=failed))  # its rows are there all the same
     nothing = {name: table.head(0) for name, table in case.tables.items()}
-    everything = [Outcome.failure(case.batch, "no")]
+    everything = [Outcome.failure(case.batch, "no.")]
     found, told = case.read(case.answer(tables=nothing, failed=everything))
     assert (list(found.batch.runs), told) == ([], everything)
 
@@ -286,10 +286,18 @@ def test_a_wrong_header_is_refused(files: Any) -> None:
         read_header(files)
 
 
-def test_headers() -> None:
-    with pytest.raises(AnswerError, match=r"^no$") as raised:
-        read_header([write_header([], **WELL, error="no")])
+@pytest.mark.parametrize(
+    ("error", "told"), [("no", "no."), ("it is NaN.", "it is NaN."), ("", "A worker did not say")]
+)
+def test_what_a_worker_reports_is_told_as_a_sentence(error: str, told: str) -> None:
+    with pytest.raises(AnswerError) as raised:
+        read_header([write_header([], **WELL, error=error)])
+    assert str(raised.value).startswith(told)
+    assert str(raised.value).endswith(".")
     assert raised.value.workers == ("a",)
+
+
+def test_a_header_is_read_as_it_was_written() -> None:
     assert read_header([write_header([b"x"], **WELL), b"x"]) == tuple(WELL.values())
 
 

@@ -192,8 +192,9 @@ def _made(content: Any) -> dict[str, Any]:
 
 
 def _text(content: Any) -> str:
-    """What a worker says, fit for a terminal."""
-    return "".join(filter(str.isprintable, str(content)))[:_LONG]
+    """What a worker says, fit for a terminal and ended by a period."""
+    text = "".join(filter(str.isprintable, str(content)))[:_LONG]
+    return text if text.endswith(".") else f"{text or 'A worker did not say why'}."
 
 
 def _seconds(number: Any) -> float:

@@ -16,6 +16,7 @@ class Made(NamedTuple):
 
     episode: int
     planned: cmdpax.CMDP
+    hopeful: cmdpax.CMDP  # whose worst slack is maximised where nothing is feasible
     length: int
 
 
@@ -55,6 +56,7 @@ def plans(
     cap: float = 10.0,
     margin: float = 0.0,
     stationary: bool = False,
+    pooling: str = "none",
 ) -> list[Made]:
     """All plans that are made while a log is fed to the learner.
 
@@ -70,17 +72,24 @@ def plans(
     episodes = list(zip(*log, strict=True))
     for k in range(1, len(episodes) + 2):
         if k == next_plan:
-            p, signals, n, variances = _model(cmdp, counts, rewards, unvisited_rewards)
+            p, signals, n, errors = _model(cmdp, counts, rewards, unvisited_rewards)
+            if pooling == "steps":
+                p, n = pooled_rows(counts.went)
+                if rewards != "known":
+                    visits = counts.went.sum(axis=-1)
+                    signals, errors = pooled_signals(visits, counts, unvisited_rewards or 0.0)
             capped = np.minimum(lagrange, cap)
             objective = signals[0] + _bonus(
-                exploration, p, n, later, np.append(1.0, capped), scale, weights, variances
+                exploration, p, n, later, np.append(1.0, capped), scale, weights, errors
             )
-            reduced = signals[1:].copy()
+            reduced, hopeful = signals[1:].copy(), signals[1:].copy()
             for i in range(num_constraints):
                 single = np.eye(1 + num_constraints)[1 + i]
                 kind = "count" if exploration == "count" else "bernstein"
-                b_u = _bonus(kind, p, n, later, single, scale, (1.0, 1.0), variances)
+                deviations = 2.0 if stationary or pooling == "steps" else 1.0
+                b_u = _bonus(kind, p, n, later, single, scale, (deviations, 1.0), errors)
                 reduced[i] -= pessimism * b_u
+                hopeful[i] += _bonus(exploration, p, n, later, single, scale, weights, errors)
                 objective = objective + capped[i] * pessimism * b_u
             planned = cmdpax.CMDP(
                 p, objective, reduced, cmdp.thresholds + margin, cmdp.initial, horizon
@@ -91,12 +100,10 @@ def plans(
             mass = cmdpax.evaluate(planned, policy).occupancy
             if stationary:
                 mass = mass.sum(axis=0, keepdims=True)
-            visits = counts.went.sum(axis=-1)
-            bound = min(
-                max(visits[at], 1.0) / mass[at] for at in np.ndindex(mass.shape) if mass[at] > 0
-            )
+            visits = n[:1] if stationary else n
+            bound = min(visits[at] / mass[at] for at in np.ndindex(mass.shape) if mass[at] > 0)
             length = max(1, int(np.floor(min(growth * k, stretch * bound) * (1 + 1e-9))))
-            made.append(Made(k, planned, length))
+            made.append(Made(k, planned, planned.replace(constraint_rewards=hopeful), length))
             next_plan = k + length
         if k <= len(episodes):
             counts.count(*episodes[k - 1])
@@ -104,26 +111,98 @@ def plans(
 
 
 def _model(cmdp: cmdpax.CMDP, counts: Counts, rewards: str, unvisited: float | None) -> Any:
-    """p̂ (uniform where nothing was tried), the signals, n ∨ 1, and variances of observations."""
+    """p̂ (uniform where nothing was tried), the signals, n ∨ 1, and their standard errors."""
     _, horizon, num_states, num_actions = cmdp.sizes
     p = np.zeros((horizon, num_states, num_actions, num_states))
     n = np.ones((horizon, num_states, num_actions))
     signals = np.stack([cmdp.rewards, *cmdp.constraint_rewards])
     signals = np.broadcast_to(signals, (len(signals), *n.shape)).copy()
-    variances = None if rewards == "known" else np.zeros_like(signals)
+    errors = None if rewards == "known" else np.zeros_like(signals)
     for h, s, a in np.ndindex(n.shape):
         at = (0 if counts.stationary else h, s, a)
         visits = counts.went[at].sum()
         n[h, s, a] = max(visits, 1)
         p[h, s, a] = counts.went[at] / visits if visits else 1 / num_states
-        if variances is not None:
+        if errors is not None:
             for j in range(len(signals)):
                 mean = counts.sums[(j, *at)] / n[h, s, a]
                 signals[j, h, s, a] = mean
                 if visits == 0 and unvisited is not None:
                     signals[j, h, s, a] = unvisited
-                variances[j, h, s, a] = max(counts.squares[(j, *at)] / n[h, s, a] - mean**2, 0)
-    return p, signals, n, variances
+                variance = max(counts.squares[(j, *at)] / n[h, s, a] - mean**2, 0)
+                errors[j, h, s, a] = np.sqrt(n[h, s, a] * variance + 0.25) / (n[h, s, a] + 1)
+    return p, signals, n, errors
+
+
+def share_between(visits: np.ndarray, gaps: np.ndarray, variances: np.ndarray) -> float:
+    """ρ̂ of `[H, S, A]` visits and squared gaps, and `[S, A]` variances."""
+    found = within = between = 0.0
+    for h, s, a in np.ndindex(visits.shape):
+        n, total = visits[h, s, a], visits[:, s, a].sum()
+        if n == 0:
+            continue
+        shares = visits[:, s, a] / total
+        found += n * gaps[h, s, a]
+        within += variances[s, a] * (1 - n / total)
+        between += variances[s, a] * n * (1 - 2 * n / total + (shares**2).sum())
+    if between - within <= 0:
+        return 1e-12
+    return float(np.clip((found - within) / (between - within), 1e-12, 1 - 1e-8))
+
+
+def pooled_rows(went: np.ndarray, prior: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+    """p̂ and what it is worth, of counts `[H, S, A, S]`."""
+    visits = went.sum(axis=-1)
+    horizon, num_states, num_actions = visits.shape
+    gaps, variances = np.zeros_like(visits), np.zeros((num_states, num_actions))
+    for h, s, a in np.ndindex(visits.shape):
+        overall = went[:, s, a].sum(axis=0) / max(visits[:, s, a].sum(), 1)
+        variances[s, a] = 1 - (overall**2).sum()
+        gaps[h, s, a] = ((went[h, s, a] / max(visits[h, s, a], 1) - overall) ** 2).sum()
+    alpha = 1 / min(share_between(visits, gaps, variances), 1 / (1 + prior)) - 1
+    rows, worth = np.zeros_like(went), np.zeros_like(visits)
+    for s, a in np.ndindex(num_states, num_actions):
+        said = [n * alpha / (n + alpha) for n in visits[:, s, a]]
+        common = np.full(num_states, 1 / num_states)
+        if sum(said) > 0:
+            common = sum(
+                e * went[h, s, a] / visits[h, s, a] for h, e in enumerate(said) if e > 0
+            ) / sum(said)
+        for h in range(horizon):
+            n = visits[h, s, a]
+            rows[h, s, a] = (went[h, s, a] + alpha * common) / (n + alpha)
+            worth[h, s, a] = max(n + alpha * sum(said) / (alpha + sum(said)), 1)
+    return rows, worth
+
+
+def pooled_signals(
+    visits: np.ndarray, counts: Any, unvisited: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Means of observed signals and their standard errors, `[J, H, S, A]`."""
+    means, errors = np.zeros_like(counts.sums), np.zeros_like(counts.sums)
+    for j, (sums, squares) in enumerate(zip(counts.sums, counts.squares, strict=True)):
+        gaps, variances = np.zeros_like(visits), np.zeros(visits.shape[1:])
+        for h, s, a in np.ndindex(visits.shape):
+            total = max(visits[:, s, a].sum(), 1)
+            overall = sums[:, s, a].sum() / total
+            variances[s, a] = max(squares[:, s, a].sum() / total - overall**2, 0)
+            gaps[h, s, a] = (sums[h, s, a] / max(visits[h, s, a], 1) - overall) ** 2
+        rho = share_between(visits, gaps, variances)
+        alpha = 1 / rho - 1
+        for h, s, a in np.ndindex(visits.shape):
+            numbers = visits[:, s, a]
+            shares = alpha / (numbers + alpha)
+            evidence = (shares * numbers).sum()
+            common = (shares * sums[:, s, a]).sum() / evidence if evidence else unvisited
+            n = numbers[h]
+            own = sums[h, s, a] / n if n else 0.0
+            means[j, h, s, a] = (n * own + alpha * common) / (n + alpha)
+            total = numbers.sum()
+            variance = (total * variances[s, a] + 0.25) / (total + 1)
+            together = shares[h] ** 2 * variance / (evidence + 1)
+            alone = variance * rho * (1 - rho) / (1 - rho + n * rho)
+            errors[j, h, s, a] = np.sqrt(together + alone)
+    return means, errors
 
 
 def _bonus(
@@ -134,7 +213,7 @@ def _bonus(
     sum_of: np.ndarray,
     scale: float,
     weights: tuple[float, float],
-    variances: np.ndarray | None,
+    errors: np.ndarray | None,
 ) -> np.ndarray:
     """The bonus of a weighted sum of signals."""
     bonus, horizon = np.zeros_like(n), len(n)
@@ -145,12 +224,12 @@ def _bonus(
         elif exploration == "bernstein":
             values = sum_of @ later[:, h + 1]
             mean = p[h, s, a] @ values
-            deviation = np.sqrt(p[h, s, a] @ (values - mean) ** 2)
+            error = np.sqrt(p[h, s, a] @ (values - mean) ** 2 / n[h, s, a])
             steps = horizon - 1 - h
-            if variances is not None:
-                deviation += np.abs(sum_of) @ np.sqrt(variances[:, h, s, a])
+            if errors is not None:
+                error += np.abs(sum_of) @ errors[:, h, s, a]
                 steps += 1
-            first = weights[0] * deviation / np.sqrt(n[h, s, a])
+            first = weights[0] * error
             bonus[h, s, a] = min(first + weights[1] * steps * size / n[h, s, a], steps * size)
     return bonus
 

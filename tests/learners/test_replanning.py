@@ -12,8 +12,9 @@ import cmdpax
 import replanning_reference
 from cmdpax.jax_context import cast, drop_programs_if_many
 from cmdpax.learners import as_algorithm
-from cmdpax.learners.exploration import posterior_bonus, sample_rows
-from cmdpax.learners.replanner import Estimates
+from cmdpax.learners.estimates import Estimates, RowPosterior
+from cmdpax.learners.exploration import posterior_bonus, sample_rows, span_bonus
+from cmdpax.learners.pooling import Errors
 from cmdpax.learning.loop import knowledge_of
 from learning_cases import logged, model
 
@@ -83,14 +84,21 @@ def fed(cmdp: cmdpax.CMDP, name: str, log: cmdpax.Log, **parameters: Any) -> lis
         ("bernstein", "from 0", {"growth": 0.2, "pessimism": 0.1, "multiplier_cap": 0.5}),
     ],
 )
-@pytest.mark.parametrize("num_constraints", [1, 2])
+@pytest.mark.parametrize(
+    ("num_constraints", "pooling"), [(1, "none"), (2, "none"), (1, "steps"), (2, "steps")]
+)
 def test_plans_are_those_of_the_reference(
-    exploration: str, profile: str, choices: dict[str, float], num_constraints: int
+    exploration: str,
+    profile: str,
+    choices: dict[str, float],
+    num_constraints: int,
+    pooling: str,
 ) -> None:
     cmdp = model(num_constraints)
     cmdp = cmdp.replace(thresholds=cmdp.thresholds - 0.3)  # pessimism and margins leave slack
     log = logged(cmdp)
-    shown = fed(cmdp, "replanning", log, profile=profile, exploration=exploration, **choices)
+    chosen: dict[str, Any] = {"exploration": exploration, "pooling": pooling, **choices}
+    shown = fed(cmdp, "replanning", log, profile=profile, **chosen)
     expected = replanning_reference.plans(
         cmdp,
         log,
@@ -105,6 +113,7 @@ def test_plans_are_those_of_the_reference(
         pessimism=choices.get("pessimism", 0.0),
         cap=choices.get("multiplier_cap", 10.0),
         margin=choices.get("margin", 0.0),
+        pooling=pooling,
     )
     assert len(expected) > 5
     assert shown[-1]["number"] == len(expected)
@@ -117,7 +126,8 @@ def assert_optimal(made: replanning_reference.Made, found: dict[str, Any]) -> No
     """The policy is one of the best ones, and the multipliers prove it."""
     planned = made.planned
     assert found["remaining"] == made.length
-    reached = cmdpax.evaluate(planned, found["policy"])
+    played = planned if found["feasible"] else made.hopeful
+    reached = cmdpax.evaluate(played, found["policy"])
     np.testing.assert_allclose(
         found["constraint_values"], reached.constraint_values, rtol=0, atol=1e-9
     )
@@ -126,11 +136,11 @@ def assert_optimal(made: replanning_reference.Made, found: dict[str, Any]) -> No
         solution = cmdpax.solve(planned)
     except cmdpax.InfeasibleError:
         assert not found["feasible"]
-        scales = np.abs(planned.constraint_rewards).max(axis=(1, 2, 3))
+        scales = np.abs(played.constraint_rewards).max(axis=(1, 2, 3))
         scales[scales == 0] = 1.0
-        scaled = planned.replace(
-            constraint_rewards=planned.constraint_rewards / scales[:, None, None, None],
-            thresholds=planned.thresholds / scales,
+        scaled = played.replace(
+            constraint_rewards=played.constraint_rewards / scales[:, None, None, None],
+            thresholds=played.thresholds / scales,
         )
         gap = cmdpax.slater_gap(scaled)
         assert gap is not None
@@ -186,15 +196,35 @@ def test_lists_make_the_plans_of_dense_models() -> None:
     log = logged(cmdp)
     for exploration in ("bernstein", "count"):
         one, other = (
-            fed(some, "replanning", log, exploration=exploration) for some in (cmdp, lists)
+            fed(some, "replanning", log, exploration=exploration, pooling="none")
+            for some in (cmdp, lists)
         )
         for dense, listed in zip(one, other, strict=True):
             np.testing.assert_allclose(listed["policy"], dense["policy"], rtol=0, atol=1e-8)
 
 
+def test_lists_that_all_steps_share_are_pooled_as_dense_models() -> None:
+    cmdp = model(1)
+    successors = np.broadcast_to(np.array([2, 0, 1]), (1, *cmdp.transitions.shape[1:])).copy()
+    rows = cmdp.transitions[:1][..., successors[0, 0, 0]]
+    lists = cmdp.replace(transitions=cmdpax.Successors(successors, rows))
+    log = logged(cmdp)
+    one, other = (fed(some, "replanning", log, exploration="bernstein") for some in (cmdp, lists))
+    for dense, listed in zip(one, other, strict=True):
+        np.testing.assert_allclose(listed["policy"], dense["policy"], rtol=0, atol=1e-8)
+
+
 def test_pessimism_of_minus_one_with_counts_is_optimistic_planning() -> None:
     cmdp, log = model(2), logged(model(2))
-    ours = fed(cmdp, "replanning", log, exploration="count", pessimism=-1.0, multiplier_cap=1e9)
+    ours = fed(
+        cmdp,
+        "replanning",
+        log,
+        exploration="count",
+        pooling="none",
+        pessimism=-1.0,
+        multiplier_cap=1e9,
+    )
     published = fed(cmdp, "optimistic-planning", log)
     for one, other in zip(ours, published, strict=True):
         np.testing.assert_allclose(one["policy"], other["policy"], rtol=0, atol=1e-8)
@@ -245,9 +275,10 @@ def estimates() -> tuple[Any, Estimates]:
         jnp.asarray(rng.random((3, 2, 3, 2))),
         visits,
         None,
-        counts,
+        RowPosterior(counts),
         jnp.asarray(rng.random((3, 2, 3))),
         jnp.array([0.7]),
+        jnp.asarray(20.0),
     )
     return knowledge, made
 
@@ -256,9 +287,10 @@ def test_posterior_bonuses_have_the_moments_of_their_rows() -> None:
     """⟨p̃, V⟩ has the mean ⟨p_0, V⟩ and the variance Var_{p_0}(V)/(α_0 + 1), p_0 = α/α_0."""
     knowledge, made = estimates()
     keys = jax.random.split(jax.random.key(0), 20_000)
-    bonus = jax.jit(jax.vmap(lambda key: posterior_bonus(key, knowledge, made, 2.0)))
+    sums = made.weights[None]
+    bonus = jax.jit(jax.vmap(lambda key: posterior_bonus(key, knowledge, made, sums, 2.0)[:, 0]))
     found = np.asarray(bonus(keys))
-    alpha = np.asarray(made.counts) + 2 / 3
+    alpha = np.asarray(made.rows.counts) + 2 / 3
     total = alpha.sum(axis=-1)
     rows = alpha / total[..., None]
     values = np.asarray(made.next_values)
@@ -273,22 +305,54 @@ def test_posterior_bonuses_have_the_moments_of_their_rows() -> None:
 
 def test_observed_variance_widens_the_posterior() -> None:
     knowledge, made = estimates()
-    unknown = made._replace(variances=jnp.full(made.signals.shape, 0.09))
+    visits = made.visits[:, None]
+    own = jnp.broadcast_to(jnp.sqrt(visits * 0.09 + 0.25) / (visits + 1), made.signals.shape)
+    unknown = made._replace(errors=Errors(jnp.zeros_like(own), own))
     keys = jax.random.split(jax.random.key(1), 20_000)
 
     def spread(some: Estimates) -> np.ndarray:
-        bonus = jax.jit(jax.vmap(lambda key: posterior_bonus(key, knowledge, some, 2.0)))
+        sums = made.weights[None]
+        bonus = jax.jit(
+            jax.vmap(lambda key: posterior_bonus(key, knowledge, some, sums, 2.0)[:, 0])
+        )
         return np.asarray(bonus(keys)).var(axis=0)
 
-    visits = np.asarray(made.visits)
-    noise = (1 + 0.7**2) * (visits * 0.09 + 0.25) / (visits + 1) ** 2
+    noise = (1 + 0.7**2) * np.asarray(own[:, 0]) ** 2
     np.testing.assert_allclose(spread(unknown) - spread(made), noise, rtol=0.15)
 
 
 def test_rows_are_drawn_once_where_the_steps_share_them() -> None:
     knowledge, made = estimates()
-    shared = sample_rows(jax.random.key(0), knowledge, made.counts[:1], 1.0)
+    shared = sample_rows(jax.random.key(0), knowledge, RowPosterior(made.rows.counts[:1]), 1.0)
     assert shared.shape == (1, 3, 2, 3)
+
+
+def test_pooled_rows_are_drawn_around_a_common_row() -> None:
+    """With α → ∞ all steps have one row, which has the moments of Dirichlet(common + prior/T)."""
+    knowledge, made = estimates()
+    counts = made.rows.counts
+    common = counts.sum(axis=0, keepdims=True)
+    alike = RowPosterior(counts, common, jnp.asarray(1e12))
+    keys = jax.random.split(jax.random.key(0), 20_000)
+    draw = jax.jit(jax.vmap(lambda key: sample_rows(key, knowledge, alike, 1.0)))
+    found = np.asarray(draw(keys))
+    np.testing.assert_allclose(found[:, 0], found[:, 2], rtol=0, atol=1e-4)
+    alpha = np.asarray(common[0]) + 1 / 3
+    total = alpha.sum(axis=-1, keepdims=True)
+    mean = alpha / total
+    variance = mean * (1 - mean) / (total + 1)
+    error = 5 * np.sqrt(variance / len(keys))
+    assert (np.abs(found[:, 1].mean(axis=0) - mean) < error).all()
+    np.testing.assert_allclose(found[:, 1].var(axis=0), variance, rtol=0.1, atol=1e-12)
+
+
+def test_the_span_bonus_is_the_range_of_the_lagrangian_times_log_k_over_the_visits() -> None:
+    knowledge, made = estimates()
+    values = np.asarray(made.next_values[:, 0] + 0.7 * made.next_values[:, 1])
+    expected = np.ptp(values, axis=1)[:, None, None] * np.log(21) / np.asarray(made.visits)
+    np.testing.assert_allclose(
+        np.asarray(span_bonus(knowledge, made, made.weights[None])[:, 0]), expected, rtol=1e-12
+    )
 
 
 # --------------------------------------------------------------------------------------- the edges

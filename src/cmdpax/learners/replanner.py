@@ -7,7 +7,8 @@
             m_j = max(1, min(⌊g k⌋, ⌊ρ min_{h,s,a} (n_h(s, a) ∨ 1) / d̂_h(s, a)⌋))
         episodes, count
 
-with d̂ the occupancy of π_j in that model. The first bound alone gives about log(K)/log(1 + g)
+with d̂ the occupancy of π_j in that model; where the steps share what they have in common, n is what
+an estimate is worth. The first bound alone gives about log(K)/log(1 + g)
 plans. The second limits what a stretch is expected to add to a count to ρ times that count: without
 it an action that was rarely tried, once it looks attractive, is played for a share g of all
 episodes.
@@ -25,19 +26,19 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Integer, Key, UInt32
 
 from cmdpax.learners.base import Info, Learner, Shown
+from cmdpax.learners.estimates import Estimates, make_estimates
 from cmdpax.learners.statistics import (
     Counted,
     Knowledge,
     Statistics,
     Trajectory,
     add,
-    empirical_model,
     empty_statistics,
     record,
 )
 from cmdpax.model.cmdp import CMDP
 from cmdpax.model.evaluation import q_values
-from cmdpax.model.transitions import Successors, Transitions, Transposed, at_step
+from cmdpax.model.transitions import Transitions
 from cmdpax.planning.batched import Plan, plan
 from cmdpax.schemes.schedules import Scheduled, value_at
 
@@ -45,42 +46,6 @@ Number: TypeAlias = float | Float[Array, ""]
 """A parameter, which may be traced."""
 _ROUNDING = 1e-9
 _LONGEST = 2.0**52  # episodes, in the arithmetic of stretches
-
-
-class Estimates(NamedTuple):
-    """What a learner makes of its counts before it plans; H is not shortened to 1 anywhere here.
-
-    V is the value of a signal under the last plan and p̂: V_{h+1} for the steps h = 1, …, H.
-    """
-
-    transitions: Transitions  # p̂; its first axis is 1 where the steps share their counts
-    signals: Float[Array, "H J S A"]  # r̂, û
-    visits: Float[Array, "H S A"]  # n ∨ 1
-    variances: Float[Array, "H J S A"] | None  # of the observed signals; None: they are known
-    counts: Float[Array, "H S A T"]  # how often each successor came; its first axis may be 1 too
-    next_values: Float[Array, "H J S"]  # V_{h+1} of every signal
-    multipliers: Float[Array, " I"]  # λ of the last feasible plan, capped
-
-    @property
-    def weights(self) -> Float[Array, " J"]:
-        """(1, λ): what the Lagrangian r + λᵀu makes of the signals."""
-        return jnp.concatenate([jnp.ones(1, self.multipliers.dtype), self.multipliers])
-
-    def following(self, values: Float[Array, "H S"]) -> Float[Array, "H ... T"]:
-        """The values of the states that may follow each pair, for values after each step."""
-        if not isinstance(self.transitions, Successors):
-            return values[:, None, None, :]
-        lists = self.transitions.successors
-        return jax.vmap(lambda step, one: one[at_step(lists, step)])(
-            jnp.arange(values.shape[0]), values
-        )
-
-    @property
-    def rows(self) -> Float[Array, "H S A T"]:
-        """The probabilities of p̂, successor by successor."""
-        if isinstance(self.transitions, Successors):
-            return self.transitions.probabilities
-        return self.transitions
 
 
 class ReplannerState(NamedTuple):
@@ -98,8 +63,19 @@ class ReplannerState(NamedTuple):
     statistics: Statistics
 
 
-Model: TypeAlias = tuple[Transitions, Float[Array, "H J S A"]]
-"""Transitions and signals of what is planned in: max V_r subject to V_{u_i} ≥ c_i + margin."""
+class Model(NamedTuple):
+    """What is planned in: max V_r subject to V_{u_i} ≥ c_i + margin.
+
+    Where no policy is feasible, the one with the largest worst slack is played. A learner that is
+    cautious about its constraints would then play what it knows for ever, however unsafe that is;
+    `hopeful` says what u may be, and it is the worst slack of these that is maximised.
+    """
+
+    transitions: Transitions
+    signals: Float[Array, "H J S A"]
+    hopeful: Float[Array, "H I S A"] | None = None  # u where nothing is feasible; None: the same
+
+
 MakeModel = Callable[[Estimates, Key[Array, ""]], Model]
 """From estimates and the key of a plan to the model that is planned in."""
 
@@ -112,8 +88,13 @@ def replanner(
     stretch: Number,
     margin: Scheduled,
     multiplier_cap: Number = jnp.inf,
+    pooling: str = "none",
+    prior: Number = 1.0,
 ) -> Learner:
     """A learner that plans in models of its counts; g is `growth`, ρ is `stretch`.
+
+    With `pooling` "steps" the estimates of all steps are drawn together (`learners.pooling`);
+    `prior` is the weight of the uniform prior on each row.
 
     Bonuses are made with multipliers of at most `multiplier_cap`: a bonus for the Lagrangian grows
     with λ, and λ with the objective that it is part of, which without a cap runs away where the
@@ -126,14 +107,14 @@ def replanner(
     def planned(state: ReplannerState) -> ReplannerState:
         """The state with plan j + 1, made of all episodes so far."""
         key = jax.random.wrap_key_data(state.key, impl="threefry2x32")
-        estimates = _estimates(knowledge, state)
-        capped = jnp.minimum(estimates.multipliers, multiplier_cap)
-        estimates = estimates._replace(multipliers=capped)
-        transitions, signals = make_model(estimates, jax.random.fold_in(key, state.num_plans))
+        capped = jnp.minimum(state.multipliers, multiplier_cap)
+        estimates = make_estimates(
+            knowledge, state.statistics, state.next_values, capped, state.episode, pooling, prior
+        )
+        model = make_model(estimates, jax.random.fold_in(key, state.num_plans))
         thresholds = knowledge.thresholds + value_at(margin, state.episode).astype(dtype)
-        model = _cmdp(transitions, signals, thresholds, knowledge.initial)
-        found = plan(model, state.multipliers)
-        length = _stretch_length(knowledge, state, found, growth, stretch)
+        found = _plan(model, thresholds, knowledge.initial, state.multipliers)
+        length = _stretch_length(knowledge, state, estimates, found, growth, stretch)
         return state._replace(
             remaining=length.astype(integer),
             num_plans=state.num_plans + 1,
@@ -188,36 +169,37 @@ def replanner(
     return Learner(init, update, show, absorb)
 
 
-def _estimates(knowledge: Knowledge, state: ReplannerState) -> Estimates:
-    """The empirical model, with all that bonuses are made of."""
-    statistics, (_, *pairs) = state.statistics, knowledge.sizes
-    model = empirical_model(knowledge, statistics)
-    transitions = model.transitions
-    if isinstance(transitions, Transposed):
-        transitions = jnp.moveaxis(transitions.probabilities, 1, -1)
-    dtype = knowledge.initial.dtype
-    visits = jnp.maximum(statistics.visits, 1).astype(dtype)
-    variances = None
-    if statistics.reward_sums is not None and statistics.square_sums is not None:
-        means = statistics.reward_sums / visits[:, None]
-        spread = jnp.maximum(statistics.square_sums / visits[:, None] - means**2, 0)
-        variances = jnp.broadcast_to(spread, (pairs[0], *spread.shape[1:]))
-    counts, _ = statistics.storage
-    return Estimates(
-        transitions,
-        jnp.broadcast_to(model.signals, (pairs[0], *model.signals.shape[1:])),
-        jnp.broadcast_to(visits, pairs),
-        variances,
-        counts.astype(dtype),
-        state.next_values,
-        state.multipliers,
-    )
+def _plan(model: Model, thresholds: Array, initial: Array, multipliers: Array) -> Plan:
+    """The optimal plan; where nothing is feasible, the largest worst slack of what is hoped for."""
+    signals = model.signals
+    cautious = jnp.swapaxes(signals[:, 1:], 0, 1)
 
+    def planned(constraint_rewards: Array, thresholds: Array) -> Plan:
+        arrays = (model.transitions, signals[:, 0], constraint_rewards, thresholds, initial)
+        return plan(CMDP.tree_unflatten(signals.shape[0], arrays), multipliers)
 
-def _cmdp(transitions: Transitions, signals: Array, thresholds: Array, initial: Array) -> CMDP:
-    """The model as planning takes it; its arrays may be traced."""
-    arrays = (transitions, signals[:, 0], jnp.swapaxes(signals[:, 1:], 0, 1))
-    return CMDP.tree_unflatten(signals.shape[0], (*arrays, thresholds, initial))
+    if model.hopeful is None or not cautious.shape[0]:
+        return planned(cautious, thresholds)
+    hopeful = jnp.swapaxes(model.hopeful, 0, 1)
+    # More than any value, in units of each: nothing is feasible, and the slacks keep their order.
+    above = 4.0 * (signals.shape[0] + 1) * jnp.max(jnp.abs(hopeful), axis=(1, 2, 3))
+
+    def attempt(carry: tuple[Array, Plan]) -> tuple[Array, Plan]:
+        """A loop instead of two calls: the planner is compiled once, and runs twice if it must."""
+        number, _ = carry
+        first = number == 0
+        found = planned(
+            jnp.where(first, cautious, hopeful), thresholds + jnp.where(first, 0.0, above)
+        )
+        return number + 1, found._replace(feasible=found.feasible & first)
+
+    def unfinished(carry: tuple[Array, Plan]) -> Array:
+        number, found = carry
+        return (number == 0) | ((number == 1) & ~found.feasible)
+
+    shapes = jax.eval_shape(planned, cautious, thresholds)
+    nothing = jax.tree.map(lambda one: jnp.zeros(one.shape, one.dtype), shapes)
+    return jax.lax.while_loop(unfinished, attempt, (jnp.int32(0), nothing))[1]
 
 
 def _next_values(estimates: Estimates, policy: Float[Array, "H S A"]) -> Float[Array, "H J S"]:
@@ -228,13 +210,17 @@ def _next_values(estimates: Estimates, policy: Float[Array, "H S A"]) -> Float[A
 
 
 def _stretch_length(
-    knowledge: Knowledge, state: ReplannerState, found: Plan, growth: Number, stretch: Number
+    knowledge: Knowledge,
+    state: ReplannerState,
+    estimates: Estimates,
+    found: Plan,
+    growth: Number,
+    stretch: Number,
 ) -> Float[Array, ""]:
-    """max(1, min(⌊g k⌋, ⌊ρ min (n ∨ 1)/d̂⌋)) episodes."""
-    mass = found.occupancy
+    """max(1, min(⌊g k⌋, ⌊ρ min (n ∨ 1)/d̂⌋)) episodes; n is what pooled estimates are worth."""
+    mass, visits = found.occupancy, estimates.visits
     if knowledge.stationary:
-        mass = mass.sum(axis=0, keepdims=True)
-    visits = jnp.maximum(state.statistics.visits, 1).astype(mass.dtype)
+        mass, visits = mass.sum(axis=0, keepdims=True), visits[:1]
     bound = stretch * jnp.min(jnp.where(mass > 0, visits / jnp.where(mass > 0, mass, 1), jnp.inf))
     spaced = growth * state.episode.astype(mass.dtype)
     # Quotients of counts are often whole numbers, which rounding must not lower.

@@ -19,15 +19,17 @@ from jaxtyping import Array, Float, Key
 
 from cmdpax.errors import ParameterError
 from cmdpax.learners.base import Learner
+from cmdpax.learners.estimates import Estimates
 from cmdpax.learners.exploration import (
     bernstein_bonus,
     count_bonus,
     posterior_bonus,
     sample_noise,
     sampled_transitions,
+    span_bonus,
     with_bonuses,
 )
-from cmdpax.learners.replanner import Estimates, MakeModel, Model, Number, replanner
+from cmdpax.learners.replanner import MakeModel, Model, Number, replanner
 from cmdpax.learners.statistics import Knowledge
 from cmdpax.schemes.parameters import Numbers, Parameter
 from cmdpax.schemes.schedules import Scheduled
@@ -40,6 +42,9 @@ Stretch = Annotated[
     float, Parameter("a plan adds at most so many times a count to it", "ρ", above=0)
 ]
 Prior = Annotated[float, Parameter("weight of the uniform prior on each row", at_least=1e-6)]
+Pooling = Annotated[
+    str, Parameter("whether steps share what they have in common", choices=("steps", "none"))
+]
 Scale = Annotated[float, Parameter("the bonus times √n", at_least=0)]
 Margin = Annotated[Scheduled, Parameter("what the learner adds to the thresholds")]
 
@@ -52,7 +57,14 @@ class Replanning(NamedTuple):
     exploration: Annotated[
         str, Parameter("the bonus", choices=("posterior", "bernstein", "count", "none"))
     ] = "posterior"
+    pooling: Pooling = "steps"
     prior: Prior = 1.0
+    posterior_weight: Annotated[
+        float, Parameter("weight of the draw in `posterior`", "w", at_least=0)
+    ] = 0.7
+    span_weight: Annotated[
+        float, Parameter("weight of the span of values in `posterior`", "w'", at_least=0)
+    ] = 0.02
     deviation_weight: Annotated[
         float, Parameter("weight of the standard deviation in `bernstein`", "a", at_least=0)
     ] = 0.5
@@ -74,6 +86,7 @@ class PosteriorSampling(NamedTuple):
 
     growth: Growth = 0.05
     stretch: Stretch = 1.0
+    pooling: Pooling = "none"
     prior: Prior = 1.0
     margin: Margin = 0.0
 
@@ -83,6 +96,7 @@ class OptimisticPlanning(NamedTuple):
 
     growth: Growth = 0.05
     stretch: Stretch = 1.0
+    pooling: Pooling = "none"
     bonus_scale: Scale = 0.08
     margin: Margin = 0.0
 
@@ -92,19 +106,25 @@ def replanning(knowledge: Knowledge, parameters: Replanning) -> Learner:
     scale, kind = parameters.bonus_scale, parameters.exploration
     pessimism = _per_constraint("pessimism", parameters.pessimism, knowledge.sizes.num_constraints)
 
-    def make_model(estimates: Estimates, key: Key[Array, ""]) -> Model:
-        counted = count_bonus(estimates, scale)
-        bonus = jnp.zeros_like(counted)
+    def bonuses(estimates: Estimates, key: Key[Array, ""]) -> Float[Array, "H J S A"]:
+        """Of the Lagrangian, and of every constraint by itself."""
+        single = jnp.eye(len(estimates.weights), dtype=estimates.weights.dtype)[1:]
+        sums = jnp.concatenate([estimates.weights[None], single])
         if kind == "count":
-            bonus = jnp.sum(estimates.weights) * counted
-        elif kind == "bernstein":
+            sizes = jnp.sum(sums, axis=1)[None, :, None, None]
+            return sizes * count_bonus(estimates, scale)[:, None]
+        if kind == "bernstein":
             both = (parameters.deviation_weight, parameters.range_weight)
-            bonus = bernstein_bonus(estimates, estimates.weights[None], *both)[:, 0]
-        elif kind == "posterior":
-            bonus = posterior_bonus(key, knowledge, estimates, parameters.prior)
-        return with_bonuses(
-            estimates, bonus, _constraint_bonuses(estimates, kind, counted), pessimism
-        )
+            return bernstein_bonus(estimates, sums, *both)
+        if kind == "posterior":
+            drawn = posterior_bonus(key, knowledge, estimates, sums, parameters.prior)
+            rarely = span_bonus(knowledge, estimates, sums)
+            return parameters.posterior_weight * drawn + parameters.span_weight * rarely
+        return jnp.zeros_like(estimates.signals)
+
+    def make_model(estimates: Estimates, key: Key[Array, ""]) -> Model:
+        of_constraints = _constraint_bonuses(estimates, kind, scale)
+        return with_bonuses(estimates, bonuses(estimates, key), of_constraints, pessimism)
 
     return _replanner(knowledge, make_model, parameters, parameters.multiplier_cap)
 
@@ -115,9 +135,9 @@ def posterior_sampling(knowledge: Knowledge, parameters: PosteriorSampling) -> L
     def make_model(estimates: Estimates, key: Key[Array, ""]) -> Model:
         first, second = jax.random.split(key)
         signals = estimates.signals
-        if estimates.variances is not None:
-            signals = signals + sample_noise(second, knowledge, estimates)
-        return sampled_transitions(first, knowledge, estimates, parameters.prior), signals
+        if estimates.errors is not None:
+            signals = signals + sample_noise(second, estimates)
+        return Model(sampled_transitions(first, knowledge, estimates, parameters.prior), signals)
 
     return _replanner(knowledge, make_model, parameters)
 
@@ -127,7 +147,7 @@ def optimistic_planning(knowledge: Knowledge, parameters: OptimisticPlanning) ->
 
     def make_model(estimates: Estimates, key: Key[Array, ""]) -> Model:
         bonus = count_bonus(estimates, parameters.bonus_scale)
-        return estimates.transitions, estimates.signals + bonus[:, None]
+        return Model(estimates.transitions, estimates.signals + bonus[:, None])
 
     return _replanner(knowledge, make_model, parameters)
 
@@ -142,6 +162,8 @@ def _replanner(
         stretch=parameters.stretch,
         margin=parameters.margin,
         multiplier_cap=multiplier_cap,
+        pooling=parameters.pooling,
+        prior=getattr(parameters, "prior", 1.0),
     )
 
 
@@ -156,13 +178,12 @@ def _per_constraint(name: str, given: Any, count: int) -> Float[Array, " I"]:
     return jnp.broadcast_to(numbers, (count,))
 
 
-def _constraint_bonuses(
-    estimates: Estimates, kind: str, counted: Float[Array, "H S A"]
-) -> Float[Array, "H I S A"]:
+def _constraint_bonuses(estimates: Estimates, kind: str, scale: Number) -> Float[Array, "H I S A"]:
     """b^u, by which κ = 1 reduces the constraints."""
-    num_signals = estimates.signals.shape[1]
+    of_constraints = estimates.signals[:, 1:]
     if kind == "count":
-        horizon, *pairs = counted.shape
-        return jnp.broadcast_to(counted[:, None], (horizon, num_signals - 1, *pairs))
-    single = jnp.eye(num_signals, dtype=counted.dtype)[1:]
-    return bernstein_bonus(estimates, single, 1.0, 1.0)
+        return jnp.broadcast_to(count_bonus(estimates, scale)[:, None], of_constraints.shape)
+    single = jnp.eye(1 + of_constraints.shape[1], dtype=of_constraints.dtype)[1:]
+    # Errors of steps that share their counts have one sign and add up; others partly cancel.
+    shared = estimates.rows.common is not None or estimates.rows.counts.shape[0] == 1
+    return bernstein_bonus(estimates, single, 2.0 if shared else 1.0, 1.0)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import cmdpax
-from cmdpax.learners import Algorithm, Hyperparameters, as_algorithm, registered
+from cmdpax.learners import DEFAULT_ALGORITHM, Algorithm, Hyperparameters, as_algorithm, registered
 from sweep_cases import OWN, geared
 
 FEW = ("--episodes", "30", "--seeds", "2")
@@ -62,6 +62,8 @@ class TestListing:
     def test_every_algorithm_with_every_parameter(self, run):
         code, out, err = run("algorithms")
         assert (code, err) == (0, "")
+        assert re.findall(r"^([\w-]+) \(default\): ", out, re.MULTILINE) == [DEFAULT_ALGORITHM]
+        out = out.replace(" (default): ", ": ")
         heads = re.findall(r"^([\w-]+): (.*)$", out, re.MULTILINE)
         assert [name for name, _ in heads] == sorted([*RANGES, *PLANNING]) == cmdpax.algorithms()
         tables = re.split(r"^[\w-]+: .*\n", out, flags=re.MULTILINE)[1:]
@@ -90,7 +92,8 @@ class TestListing:
         assert list(found) == ["algorithms"]
         assert [one["name"] for one in found["algorithms"]] == cmdpax.algorithms()
         for one in found["algorithms"]:
-            assert set(one) == {"name", "summary", "anytime", "replans", "parameters"}
+            assert set(one) == {"name", "summary", "default", "anytime", "replans", "parameters"}
+            assert one["default"] is (one["name"] == DEFAULT_ALGORITHM)
             assert one["anytime"] is True
             assert one["replans"] is (one["name"] in PLANNING)
             assert one["summary"]
@@ -154,8 +157,8 @@ class TestLearning:
     @pytest.mark.parametrize(
         ("given", "sentence"),
         [
-            ("gian=0.4", "unknown parameter 'gian'; did you mean 'gain'? known: gain, mode."),
-            ("step_size=0.4", "unknown parameter 'step_size'; known: gain, mode."),
+            ("gian=0.4", f"{OWN} has no parameter 'gian'; did you mean 'gain'? known: gain, mode."),
+            ("step_size=0.4", f"{OWN} has no parameter 'step_size'; known: gain, mode."),
             ("gain=much", "gain is 'much', it must be a number."),
             ("gain=-1", "gain is -1, it must not be negative."),
             ("gain=51", "gain is 51, it must not exceed 50."),

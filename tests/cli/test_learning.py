@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import cmdpax
+from cmdpax.learners import DEFAULT_ALGORITHM
 
 PICTURE = b"\x89PNG\r\n"
 LEARN = ("learn", "m.npz", "--algorithm", "regularized-primal-dual")
@@ -43,6 +45,30 @@ class TestLearn:
             assert part in out
         assert "2 runs of 30 episodes in" in err
         assert "episodes/s" in err
+
+    def test_without_a_name_the_default_learns(self, run, saved_bandit):
+        code, out, err = run("learn", "m.npz", *FEW)
+        assert code == 0, err
+        assert "m.npz: CMDP(S=1, A=3, H=1, I=1, dense), replanning" in out
+        assert re.search(r"│ plans +│ +\d+ │", out)
+        assert re.search(r"│ infeasible plans +│ +\d+ │", out)
+        code, out, err = run("learn", "m.npz", *FEW, "--json")
+        result = json.loads(out)
+        assert (code, err, result["algorithm"]) == (0, "", DEFAULT_ALGORITHM)
+        history = cmdpax.learn(saved_bandit, num_episodes=30, seeds=2)
+        for name, values in history.summary().items():
+            assert result[name] == pytest.approx(values, abs=1e-12)
+        assert result["plans"] == (history.plans.episodes > 0).sum(axis=1).tolist()
+        assert result["infeasible_plans"] == history.plans.infeasible.tolist()
+
+    def test_parameters_of_the_default(self, run):
+        code, out, err = run("learn", "m.npz", *FEW, "-p", "pessimism=1", "--json")
+        assert (code, err) == (0, "")
+        code, out, err = run("learn", "m.npz", "-p", "step_size=0.1")
+        assert (code, out) == (1, "")
+        assert err.startswith("error: replanning has no parameter 'step_size'; known: ")
+        _, out, _ = run("learn", "--help")
+        assert re.search(r"--algorithm.*\n.*\[default: replanning\]", out)
 
     def test_one_run_has_no_interval(self, run):
         code, out, _ = run(*LEARN, "--episodes", "30", "--seeds", "1")
@@ -152,7 +178,10 @@ class TestLearn:
     @pytest.mark.parametrize(
         ("arguments", "sentence"),
         [
-            (["-p", "step_sise=1"], "unknown parameter 'step_sise'; did you mean 'step_size'?"),
+            (
+                ["-p", "step_sise=1"],
+                "regularized-primal-dual has no parameter 'step_sise'; did you mean 'step_size'?",
+            ),
             (["-p", "step_size"], "parameter 'step_size' has no value; write key=value."),
             (["-p", "step_size=fast"], "step_size is 'fast', it must be a number or a schedule"),
             (["-p", "step_size=0.3*k^-0.2.1"], "it must be a number or a schedule"),
@@ -271,7 +300,6 @@ class TestIterate:
     "arguments",
     [
         ["learn"],
-        ["learn", "m.npz"],
         ["learn", "m.npz", "--algorithm", "vanilla-dual", "--episodes", "many"],
         ["iterate", "m.npz"],
         ["iterate", "m.npz", "--scheme", "dual", "--nonsense"],

@@ -26,7 +26,7 @@ from cmdpax.cli.output import (
 )
 from cmdpax.errors import FileError, ParameterError, nearest_name
 from cmdpax.intervals import interval
-from cmdpax.learners import Algorithm, as_algorithm
+from cmdpax.learners import DEFAULT_ALGORITHM, Algorithm, as_algorithm
 from cmdpax.schemes.parameters import in_words
 from cmdpax.storage.writing import require_target, write_npz
 
@@ -50,7 +50,8 @@ def algorithms(as_json: AsJson = False) -> None:
         return
     for algorithm in known:
         anytime = "" if algorithm.anytime else " It must know the number of episodes."
-        results.print(f"{algorithm.name}: {algorithm.summary}{anytime}")
+        usual = " (default)" if algorithm.name == DEFAULT_ALGORITHM else ""
+        results.print(f"{algorithm.name}{usual}: {algorithm.summary}{anytime}")
         rows = [
             (one.name, one.symbol, one.kind, in_words(one.default), one.range, one.help)
             for one in algorithm.parameters
@@ -68,6 +69,7 @@ def _described(algorithm: Algorithm) -> dict[str, Any]:
     return {
         "name": algorithm.name,
         "summary": algorithm.summary,
+        "default": algorithm.name == DEFAULT_ALGORITHM,
         "anytime": algorithm.anytime,
         "replans": algorithm.replans,
         "parameters": [
@@ -79,7 +81,9 @@ def _described(algorithm: Algorithm) -> dict[str, Any]:
 
 def learn(
     file: ModelFile,
-    algorithm: Annotated[str, typer.Option("--algorithm", help="One of `cmdpax algorithms`.")],
+    algorithm: Annotated[
+        str, typer.Option("--algorithm", help="One of `cmdpax algorithms`.")
+    ] = DEFAULT_ALGORITHM,
     episodes: Annotated[int, typer.Option("--episodes", help="K.")] = 4000,
     seeds: Annotated[str, typer.Option("--seeds", help="A number of runs, or 7,8,9.")] = "5",
     optimism: Annotated[
@@ -101,10 +105,11 @@ def learn(
 ) -> None:
     """Learn a CMDP online in simulation, and account for every episode.
 
-    Example: cmdpax learn random.npz --algorithm regularized-primal-dual --episodes 4000 --seeds 5
+    Example: cmdpax learn random.npz --episodes 4000 --seeds 5
     """
     _require_targets(out, plot)
-    chosen = _chosen(parameter, as_algorithm(algorithm).names)
+    known = as_algorithm(algorithm)
+    chosen = _chosen(parameter, known.names, f"{known.name} has no parameter")
     if checkpoint is not None and checkpoint in (file, out, plot):
         raise FileError(f"{checkpoint} is given twice; the checkpoint needs a file of its own.")
     cmdp = cmdpax.load(file)
@@ -140,7 +145,7 @@ def learn(
         _print_history(file, cmdp, history)
         rate = f"({len(history.value) * episodes / seconds:,.0f} episodes/s)"
         messages.print(
-            f"{len(history.value)} runs of {episodes} episodes in {seconds:.1f} s, "
+            f"{len(history.value)} runs of {episodes:,} episodes in {seconds:.1f} s, "
             + (f"going on from {checkpoint}" if resumed else f"compilation included {rate}")
         )
 
@@ -160,7 +165,7 @@ def iterate(
     """
     _require_targets(out, plot)
     known = ("step_size", "regularization", "max_multiplier", "policy_floor")
-    chosen = _chosen(parameter, known)
+    chosen = _chosen(parameter, known, "unknown parameter")
     cmdp = cmdpax.load(file)
     start = time.perf_counter()
     iterates = cmdpax.iterate(cmdp, scheme, num_iterations=iterations, **chosen)
@@ -218,14 +223,25 @@ def _learned(history: cmdpax.History, seconds: float) -> dict[str, Any]:
         "growth_exponent_constraints": exponents.maximum,
         "multipliers": history.multipliers[:, -1],
         "optimal_multipliers": history.manifest["optimal_multipliers"],
+        **_planned(history),
         "seconds": seconds,
     }
+
+
+def _planned(history: cmdpax.History) -> dict[str, np.ndarray]:
+    """How often each run planned, and how often in vain; nothing for learners that do not plan."""
+    if history.plans is None:
+        return {}
+    return {"plans": history.plans.made, "infeasible_plans": history.plans.infeasible}
 
 
 def _print_history(file: Path, cmdp: cmdpax.CMDP, history: cmdpax.History) -> None:
     title = f"{file}: {cmdp}, {history.manifest['algorithm']}"
     rows = [
         (name.replace("_", " "), *_interval(values)) for name, values in history.summary().items()
+    ]
+    rows += [
+        (name.replace("_", " "), *_interval(counts)) for name, counts in _planned(history).items()
     ]
     results.print(table(title, ("account", "mean", "± 95 %"), rows))
     if cmdp.num_constraints:
@@ -258,13 +274,13 @@ def _require_targets(out: Path | None, plot: Path | None) -> None:
         require_picture(plot)
 
 
-def _chosen(parameters: list[str] | None, known: tuple[str, ...]) -> dict[str, Any]:
+def _chosen(parameters: list[str] | None, known: tuple[str, ...], refusal: str) -> dict[str, Any]:
     """Read `key=value` pairs as keyword arguments; values are numbers or schedules."""
     chosen: dict[str, Any] = {}
     for text in parameters or []:
         key, value = parse_parameter(text)
         if key not in known:
-            raise ParameterError(f"unknown parameter {key!r}; {nearest_name(key, known)}.")
+            raise ParameterError(f"{refusal} {key!r}; {nearest_name(key, known)}.")
         chosen[key] = value
     return chosen
 

@@ -103,7 +103,7 @@ def interact(
         >>> cmdp = cmdpax.environments.make("bandit")
         >>> env = cmdpax.gymnasium.make_env(cmdp)
         >>> agent = cmdpax.Agent(
-        ...     "regularized-primal-dual", num_states=1, num_actions=3, horizon=1,
+        ...     num_states=1, num_actions=3, horizon=1,
         ...     thresholds=cmdp.thresholds, initial=cmdp.initial, seed=0,
         ... )
         >>> found = cmdpax.gymnasium.interact(env, agent, 200, seed=0)

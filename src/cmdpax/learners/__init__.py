@@ -3,6 +3,7 @@
 from cmdpax.learners.algorithm import Algorithm, Named
 from cmdpax.learners.base import Factory, Info, Learner, Shown, on_host
 from cmdpax.learners.registry import (
+    DEFAULT_ALGORITHM,
     address_of,
     algorithms,
     as_algorithm,
@@ -31,6 +32,7 @@ from cmdpax.schemes.schedules import Scheduled, value_at
 from cmdpax.schemes.updates import dual_descent, lagrangian, mirror_ascent, primal_dual_step
 
 __all__ = [
+    "DEFAULT_ALGORITHM",
     "Algorithm",
     "Counted",
     "Factory",

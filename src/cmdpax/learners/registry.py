@@ -72,6 +72,8 @@ _ALGORITHMS = (
     ),
 )
 _BY_NAME = {algorithm.name: algorithm for algorithm in _ALGORITHMS}
+DEFAULT_ALGORITHM = "replanning"
+"""What learns where a user names no algorithm; the paper's are always named."""
 
 
 def algorithms() -> list[str]:

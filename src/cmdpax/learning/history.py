@@ -56,6 +56,16 @@ class Plans(NamedTuple):
     feasible: np.ndarray
     policies: np.ndarray | None
 
+    @property
+    def made(self) -> np.ndarray:
+        """How many plans each run made, `[R]`."""
+        return np.asarray((self.episodes > 0).sum(axis=1))
+
+    @property
+    def infeasible(self) -> np.ndarray:
+        """How many of them were made in a model without a feasible policy, `[R]`."""
+        return np.asarray(((self.episodes > 0) & ~self.feasible).sum(axis=1))
+
 
 def strong_regret(
     suboptimality: Float[np.ndarray, "*R T"], violation: Float[np.ndarray, "*R T I"]

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from cmdpax.errors import CmdpaxWarning, LearnerError, ParameterError
-from cmdpax.learners import Named, as_algorithm
+from cmdpax.learners import DEFAULT_ALGORITHM, Named, as_algorithm
 from cmdpax.learners.contract import require_sound
 from cmdpax.learners.optimism import Optimism, as_optimism
 from cmdpax.learning.checkpoint import Checkpoint
@@ -40,7 +40,7 @@ _POLICY_BYTES = 2**28
 
 def learn(
     cmdp: CMDP,
-    algorithm: Named,
+    algorithm: Named = DEFAULT_ALGORITHM,
     *,
     num_episodes: int,
     seeds: int | Iterable[int] = 1,
@@ -60,7 +60,9 @@ def learn(
 
     Args:
         cmdp: the true model; rewards in [0, 1]. The learner never sees it.
-        algorithm: one of `cmdpax.algorithms()`, or a factory of your own.
+        algorithm: one of `cmdpax.algorithms()`, or a factory of your own. The default,
+            "replanning", plans exactly on what it has counted; none of its parameters has to be
+            tuned.
         num_episodes: K.
         seeds: how many runs (seeds 0, 1, …), or their seeds.
         optimism: "empirical", "live", "theory", or a `cmdpax.Optimism`.
@@ -89,7 +91,7 @@ def learn(
     Examples:
         >>> import cmdpax
         >>> cmdp = cmdpax.environments.make("random")
-        >>> history = cmdpax.learn(cmdp, "regularized-primal-dual", num_episodes=200, seeds=2)
+        >>> history = cmdpax.learn(cmdp, num_episodes=200, seeds=2)
         >>> history.strong_regret.objective.shape
         (2, 200)
     """

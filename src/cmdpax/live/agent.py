@@ -11,7 +11,7 @@ import numpy as np
 from cmdpax.checks import require_flag, require_index
 from cmdpax.errors import ParameterError
 from cmdpax.jax_context import in_double_precision, to_numpy
-from cmdpax.learners import Named, as_algorithm
+from cmdpax.learners import DEFAULT_ALGORITHM, Named, as_algorithm
 from cmdpax.learners.contract import require_sound
 from cmdpax.learners.optimism import Optimism
 from cmdpax.live import saving
@@ -39,7 +39,8 @@ class Agent:
     an agent is made, not while it decides. Calls from several threads are taken one by one.
 
     Args:
-        algorithm: one of `cmdpax.algorithms()`, "module:factory", or a factory of your own.
+        algorithm: one of `cmdpax.algorithms()`, "module:factory", or a factory of your own; by
+            default the one that `learn` takes.
         num_states: S; states are 0 … S - 1.
         num_actions: A.
         horizon: H, the steps of an episode.
@@ -64,7 +65,7 @@ class Agent:
     Examples:
         >>> import cmdpax
         >>> agent = cmdpax.Agent(
-        ...     "regularized-primal-dual", num_states=2, num_actions=2, horizon=3,
+        ...     num_states=2, num_actions=2, horizon=3,
         ...     thresholds=[30.0], senses="at most", constraint_ranges=(0, 20), initial=0, seed=1,
         ... )
         >>> agent.start(0)
@@ -79,7 +80,7 @@ class Agent:
 
     def __init__(
         self,
-        algorithm: Named,
+        algorithm: Named = DEFAULT_ALGORITHM,
         *,
         num_states: int,
         num_actions: int,

@@ -375,3 +375,14 @@ def test_the_open_episode_is_named_as_the_agent_names_it(run: Any) -> None:
     agent.save("a.npz")
     assert agent.episode == 4
     assert "0 episodes, 0 steps, after 0 of 3 steps of episode 4" in run("watch", "a.npz")[1]
+
+
+def test_what_a_plan_is_believed_to_be_worth(run: Any) -> None:
+    agent = play(make("replanning", thresholds=[1.4, 1.4]), 12)
+    agent.save("a.npz")
+    code, out, _ = run("watch", "a.npz")
+    assert code == 0
+    assert out.startswith("a.npz: replanning, S=3 A=2 H=3, 12 episodes, ")
+    believed = [f"{one.optimistic:.6g}" for one in agent.account]
+    assert cells(out, "believed (of the plan)") == ["", *believed]
+    assert "optimistic" not in out

@@ -1,5 +1,6 @@
 """`cmdpax audit`: the paper's statements on a model, one row each."""
 
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,8 +11,10 @@ import cmdpax
 from cmdpax.cli.models import AsJson
 from cmdpax.cli.notices import caught
 from cmdpax.cli.output import messages, print_json, results, table
+from cmdpax.errors import ParameterError
 
 _COLOURS = {"holds": "green", "fails": "red", "vacuous": "yellow", "premise not met": "yellow"}
+_NOTHING = "–"
 
 
 def audit(
@@ -19,6 +22,10 @@ def audit(
     online: Annotated[
         bool, typer.Option("--online", help="Also the statements on learning.")
     ] = False,
+    algorithm: Annotated[
+        str | None,
+        typer.Option("--algorithm", help="The learner of the online part; by default Algorithm 1."),
+    ] = None,
     iterations: Annotated[int, typer.Option("--iterations", help="T, model known.")] = 1000,
     step_size: Annotated[float, typer.Option("--step-size", help="η.")] = 0.1,
     regularization: Annotated[float, typer.Option("--regularization", help="τ.")] = 0.05,
@@ -34,8 +41,10 @@ def audit(
 
     Example: cmdpax audit random.npz --online
     """
-    from cmdpax.paper.audit.auditing import describe
+    from cmdpax.paper.audit.auditing import ALGORITHM, describe
 
+    if algorithm is not None and not online:
+        raise ParameterError("--algorithm is the learner of the online part; give --online too.")
     cmdp = cmdpax.load(file)
     with caught():
         found = cmdpax.audit(
@@ -48,6 +57,7 @@ def audit(
             online=online,
             num_episodes=episodes,
             seeds=seeds,
+            learner=ALGORITHM if algorithm is None else algorithm,
         )
     if as_json:
         problem = found.problem
@@ -62,7 +72,8 @@ def _print(title: str, found: Any) -> None:
     headers = ("statement", "left", "right", "slack", "verdict")
     listing = table(title, headers, [])
     for row in found.rows:
-        numbers = (f"{number:.4g}" for number in (row.left, row.right, row.slack))
+        sides = (row.left, row.right, row.slack)
+        numbers = (_NOTHING if math.isnan(side) else f"{side:.4g}" for side in sides)
         cells = (row.name, *numbers, row.verdict)
         listing.add_row(*(Text(cell, style=_COLOURS.get(cell, "")) for cell in cells))
     results.print(listing)

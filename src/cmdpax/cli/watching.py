@@ -13,6 +13,7 @@ from rich.text import Text
 
 from cmdpax.cli.output import print_json, results, table
 from cmdpax.errors import plain
+from cmdpax.learners import registered
 from cmdpax.live.accounts import RECENT
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
@@ -97,10 +98,17 @@ def view(path: Path, stamp: _Stamp, saved: Any) -> Group:
         steps = f"{saved.episode.steps} of {sizes.horizon} steps"
         head.append(f", after {steps} of episode {saved.tally.learned + 1}")
     head.append(f", saved {_duration(age)} ago", style="dim")
-    return Group(head, _table(account), *_lines(declared.names, saved.tally.recent))
+    listing = _table(account, _belief(declared.algorithm))
+    return Group(head, listing, *_lines(declared.names, saved.tally.recent))
 
 
-def _table(account: Any) -> Table:
+def _belief(algorithm: str) -> str:
+    """Name what an algorithm believes about the coming episode."""
+    known = registered(algorithm)
+    return "believed (of the plan)" if known and known.replans else "believed (optimistic)"
+
+
+def _table(account: Any, belief: str) -> Table:
     """Make a column for the reward and for every constraint."""
     objective, constraints = account.objective, list(account)
 
@@ -115,7 +123,7 @@ def _table(account: Any) -> Table:
         ),
         row("these show", "", lambda one: Text(one.verdict, style=_COLOURS[one.verdict])),
         row("episodes that missed", "", lambda one: f"{one.missed:,} of {one.episodes:,}"),
-        row("believed (optimistic)", "", lambda one: f"{one.optimistic:.6g}"),
+        row(belief, "", lambda one: f"{one.optimistic:.6g}"),
         row("price in reward", "", lambda one: f"{one.price:.4g}"),
     )
     result = table("", ("per episode", "reward", *(one.name for one in constraints)), rows)

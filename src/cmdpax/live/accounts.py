@@ -4,9 +4,9 @@ Observed returns are sums over the steps of an episode, in the user's units. The
 whole episodes estimates the mean value of the policies that were *played*, early ones included, and
 its interval is Student's; the recent ones say more about the policy that is played now. Episodes
 that were cut short have no return: they are not in the means, but verdicts are given only if they
-hold whatever the missing steps might have brought. The optimistic estimate V̂_u is the learner's
-belief about the coming episode: it errs towards meeting the constraint, so it is no evidence of
-safety.
+hold whatever the missing steps might have brought. The estimate V̂_u is the learner's belief about
+the coming episode: that of the paper's learners errs towards meeting the constraint, and a learner
+that plans believes that its plan meets it wherever it can. So it is no evidence of safety.
 """
 
 import dataclasses
@@ -119,7 +119,8 @@ class ConstraintAccount(NamedTuple):
         name: its name.
         sense: "at least" or "at most".
         threshold: the bound on the sum over an episode.
-        optimistic: V̂_u of the policy of the coming episode, as the learner believes.
+        optimistic: V̂_u of the policy of the coming episode, as the learner believes; of a plan,
+            its value in the model that it was made in.
         observed: mean return over all whole episodes, with its 95 % interval.
         recent: the same over the last 200.
         verdict: what the last 200 episodes show: "met" or "missed" where their interval says so,

@@ -9,7 +9,7 @@ import numpy as np
 from cmdpax.checks import require_count, require_share
 from cmdpax.errors import ParameterError
 from cmdpax.jax_context import cast
-from cmdpax.learners.base import Factory
+from cmdpax.learners import Named, as_algorithm
 from cmdpax.learners.optimism import Optimism
 from cmdpax.model.cmdp import CMDP
 from cmdpax.model.validation import validate
@@ -22,6 +22,8 @@ from cmdpax.paper.audit.problem import Problem, Scheme, applies, library_scheme,
 from cmdpax.paper.audit.statement import Row, Statement, judge
 from cmdpax.schemes.hyperparameters import choose_hyperparameters
 
+ALGORITHM = "regularized-primal-dual"
+"""The learner that the statements on learning are about."""
 STATEMENTS: tuple[Statement, ...] = (*duality.STEPS, *convergence.STEPS)
 """The statements that are checked at every iteration; `audit` takes others too."""
 
@@ -66,7 +68,7 @@ def audit(
     num_episodes: int = 300,
     seeds: int = 20,
     optimism: Optimism | None = None,
-    learner: Factory | None = None,
+    learner: Named = ALGORITHM,
 ) -> Audit:
     """Check the paper's statements on a model.
 
@@ -84,7 +86,9 @@ def audit(
         num_episodes: K of the online part.
         seeds: how many runs the online part has.
         optimism: the bonuses of the online part; None is `Optimism.theory(num_episodes)`.
-        learner: the learner of the online part; None is Algorithm 1.
+        learner: the learner of the online part, Algorithm 1 by default: one of
+            `cmdpax.algorithms()`, or a factory of your own. Rows that do not apply to a learner
+            that plans say why.
 
     Examples:
         >>> import cmdpax
@@ -103,6 +107,7 @@ def audit(
     accuracy = require_share("accuracy", accuracy)
     if not regularization > 0:
         raise ParameterError("the audit needs regularization > 0: the saddle point depends on it.")
+    algorithm = as_algorithm(learner)
     with jax.enable_x64(True):
         solved = make_problem(cmdp, step_size, regularization, max_multiplier, slater_gap)
         problem = cast(solved, float)
@@ -113,7 +118,7 @@ def audit(
             episodes = require_count("num_episodes", num_episodes)
             runs = require_count("seeds", seeds)
             profile = optimism or Optimism.theory(episodes)
-            rows += online_rows(problem, episodes, runs, profile, learner)
+            rows += online_rows(problem, episodes, runs, profile, algorithm)
     return Audit(rows, potentials, solved)
 
 

@@ -7,45 +7,33 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from cmdpax.errors import ParameterError
-from cmdpax.learners.base import Factory, learner_key
-from cmdpax.learners.contract import make_checked
+from cmdpax.learners.base import Learner, learner_key
 from cmdpax.learners.statistics import Knowledge, optimistic_model
 from cmdpax.learners.truncated_evaluation import evaluate
 from cmdpax.learning.loop import play
 from cmdpax.model.evaluation import occupancy, signal_array
 from cmdpax.model.transitions import Successors, Transposed, at_step
 from cmdpax.paper.audit.problem import Problem, Step
-from cmdpax.schemes.hyperparameters import Hyperparameters
 from cmdpax.schemes.iteration import evaluate_with_entropy
 from cmdpax.schemes.potential import potential
-from cmdpax.schemes.schedules import Schedule
-
-
-def hyperparameters_of(problem: Problem) -> Hyperparameters:
-    """Give the problem's parameters as constant schedules."""
-    zero = jnp.zeros(())
-    return Hyperparameters(
-        Schedule(problem.step_size, zero, zero),
-        Schedule(problem.regularization, zero, zero),
-        problem.max_multiplier,
-        Schedule(zero, zero, zero),
-    )
 
 
 def play_episode(
     problem: Problem,
     knowledge: Knowledge,
-    factory: Factory,
+    learner: Learner,
     state: Any,
     expected_visits: Array,
     key: Array,
     iteration: Array,
 ) -> tuple[Any, Step]:
-    """Play π_k with Bernoulli observations, let the learner update, and evaluate both worlds."""
-    learner = make_checked(factory, knowledge, hyperparameters_of(problem))
+    """Play π_k with Bernoulli observations, let the learner update, and evaluate both worlds.
+
+    A learner that plans has no Q̂_z.
+    """
     log_policy, info = learner.show(state)
     statistics, q_lagrangian = info.statistics, info.q_values
-    if statistics is None or q_lagrangian is None:
+    if statistics is None or (q_lagrangian is None and learner.absorb is None):
         raise ParameterError(
             "the online audit reads the learner's counts and checks its Q̂: the Info that it shows "
             "must have statistics and q_values."

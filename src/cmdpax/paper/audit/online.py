@@ -2,20 +2,21 @@
 
 import functools
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from cmdpax.jax_context import cast
-from cmdpax.learners.base import Factory, learner_key
+from cmdpax.learners.algorithm import Algorithm
+from cmdpax.learners.base import Learner, learner_key
 from cmdpax.learners.contract import make_checked
 from cmdpax.learners.optimism import Bonuses, Optimism
-from cmdpax.learners.primal_dual import primal_dual
+from cmdpax.learners.statistics import Knowledge
 from cmdpax.learning.history import growth_exponent
 from cmdpax.learning.loop import knowledge_of
-from cmdpax.paper.audit.episodes import hyperparameters_of, play_episode
+from cmdpax.paper.audit.episodes import play_episode
 from cmdpax.paper.audit.learning import (
     ALWAYS,
     ON_EVENT,
@@ -23,6 +24,7 @@ from cmdpax.paper.audit.learning import (
     transitions_near,
     visits_enough,
 )
+from cmdpax.paper.audit.planning import dismiss, dismissed, reason_against
 from cmdpax.paper.audit.problem import Problem, applies, unmet
 from cmdpax.paper.audit.statement import (
     Row,
@@ -34,6 +36,7 @@ from cmdpax.paper.audit.statement import (
     nothing_yet,
     worse,
 )
+from cmdpax.schemes.hyperparameters import Hyperparameters
 
 _LEVELS = (0.01, 0.1)
 _SIGNIFICANCE = 0.05  # below it, failures are not due to chance
@@ -45,7 +48,7 @@ def online_rows(
     num_episodes: int,
     seeds: int,
     optimism: Optimism,
-    learner: Factory | None,
+    algorithm: Algorithm,
 ) -> list[Row]:
     """Check the statements on learning; where rewards leave [0, 1] a row says only that."""
     missing = unmet(problem, ("unit rewards",))
@@ -56,36 +59,73 @@ def online_rows(
         ]
     event = (rewards_near, transitions_near, visits_enough(optimism.failure_probability))
     rest = [statement for statement in (*ON_EVENT, *ALWAYS) if applies(problem, statement)]
+    checked = [one for one in rest if not reason_against(algorithm, one.name)]
     bonuses = cast(optimism.numbers(problem.cmdp.sizes), float)
-    known, statements = optimism.rewards == "known", (*event, *rest)
-    factory = learner or primal_dual
-    worst, shown = _run(problem, bonuses, known, statements, num_episodes, seeds, factory)
-    parts, others = worst[: len(event)], worst[len(event) :]
+    known, statements = optimism.rewards == "known", (*event, *checked)
+    parameters, inputs = _inputs(problem, algorithm, num_episodes)
+    worst, shown = _run(
+        problem, bonuses, parameters, known, statements, num_episodes, seeds, inputs
+    )
+    parts = worst[: len(event)]
+    found = {one.name: part for one, part in zip(checked, worst[len(event) :], strict=True)}
     happened = np.all([np.asarray(part.slack) > 0 for part in parts], axis=0)  # per seed
     rows = [
         _event_row(statement, part, optimism, seeds)
         for statement, part in zip(event, parts, strict=True)
     ]
-    for statement, found in zip(rest, others, strict=True):
+    for statement in rest:
+        if statement.name not in found:
+            rows.append(dismissed(statement, reason_against(algorithm, statement.name)))
+            continue
         kept = happened if statement in ON_EVENT else np.ones(seeds, bool)
-        rows.append(_row(problem, statement, found, kept))
+        rows.append(_row(problem, statement, found[statement.name], kept))
     true_values, optimistic_values, allowed = map(np.asarray, shown)
     errors = optimistic_values - true_values
-    rows += _sum_rows(problem, errors, allowed, happened)
-    return rows + _regret_rows(problem, true_values)
+    sums = [
+        *_sum_rows(problem, errors, allowed, happened),
+        *_regret_rows(problem, true_values),
+    ]
+    against = [reason_against(algorithm, row.name) for row in sums]
+    return rows + [
+        dismiss(row, reason) if reason else row for row, reason in zip(sums, against, strict=True)
+    ]
+
+
+class _Inputs(NamedTuple):
+    """What is compiled in: the algorithm, and its parameters that are no numbers."""
+
+    algorithm: Algorithm
+    choices: tuple[tuple[str, Any], ...]
+
+    def learner(self, knowledge: Knowledge, numbers: Any) -> Learner:
+        """Make the learner from what it may know and from the other parameters."""
+        parameters = self.algorithm.assemble(numbers, self.choices)
+        return make_checked(self.algorithm.factory, knowledge, parameters)
+
+
+def _inputs(problem: Problem, algorithm: Algorithm, num_episodes: int) -> tuple[Any, _Inputs]:
+    """Take the audit's η, τ and λ_max where an algorithm has them, else its defaults."""
+    given = {}
+    if algorithm.record is Hyperparameters:
+        names = ("step_size", "regularization", "max_multiplier")
+        given = {name: float(getattr(problem, name)) for name in names}
+    chosen = algorithm.choose(given, num_episodes)
+    numbers = cast(algorithm.numbers(chosen), float)
+    return numbers, _Inputs(algorithm.program, algorithm.choices(chosen))
 
 
 @functools.partial(
-    jax.jit, static_argnames=("rewards_known", "statements", "num_episodes", "seeds", "factory")
+    jax.jit, static_argnames=("rewards_known", "statements", "num_episodes", "seeds", "inputs")
 )
 def _run(
     problem: Problem,
     bonuses: Bonuses,
+    parameters: Any,
     rewards_known: bool,
     statements: tuple[Statement, ...],
     num_episodes: int,
     seeds: int,
-    factory: Factory,
+    inputs: _Inputs,
 ) -> tuple[list[Worst], tuple[jax.Array, jax.Array, jax.Array]]:
     """Run all seeds, which are the leading axis of everything that comes back.
 
@@ -96,7 +136,7 @@ def _run(
     knowledge = knowledge_of(problem.cmdp, bonuses, rewards_known)
 
     def one(key: jax.Array) -> Any:
-        learner = make_checked(factory, knowledge, hyperparameters_of(problem))
+        learner = inputs.learner(knowledge, parameters)
         state = learner.init(learner_key(key, 0))
         nothing = jnp.zeros(learner.show(state).log_policy.shape)
         start = (state, nothing, [nothing_yet(float) for _ in statements])
@@ -104,7 +144,7 @@ def _run(
         def body(carry: Any, iteration: jax.Array) -> tuple[Any, Any]:
             state, expected, worst = carry
             following, episode = play_episode(
-                problem, knowledge, factory, state, expected, key, iteration
+                problem, knowledge, learner, state, expected, key, iteration
             )
             found = [
                 worse(before, compare(statement.sides(problem, episode), iteration))
@@ -122,6 +162,8 @@ def _run(
         return worst, shown
 
     keys = jax.vmap(lambda seed: jax.random.key(seed, impl="threefry2x32"))(jnp.arange(seeds))
+    if inputs.algorithm.replans:  # run by run, or all would plan in every episode
+        return jax.lax.map(one, keys)
     return jax.vmap(one)(keys)
 
 

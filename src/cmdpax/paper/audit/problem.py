@@ -75,7 +75,7 @@ class Step(NamedTuple):
         next_log_policy: log π_{k+1}.
         next_multipliers: λ_{k+1}.
         every_q: Q_r, Q_{u_i} and Q_ψ of π_k, `[H, L, S, A]`; a learner's are those of Algorithm 2.
-        q_lagrangian: Q of r + λ_kᵀu + τψ_k, as the learner used it.
+        q_lagrangian: Q of r + λ_kᵀu + τψ_k, as the learner used it; None if it plans.
         values: V_r, V_{u_i} and the entropy of π_k in the true model, `[L]`.
         potential: Φ_k.
         next_potential: Φ_{k+1}.
@@ -97,7 +97,7 @@ class Step(NamedTuple):
     next_log_policy: Float[Array, "H S A"]
     next_multipliers: Float[Array, " I"]
     every_q: Float[Array, "H L S A"]
-    q_lagrangian: Float[Array, "H S A"]
+    q_lagrangian: Any  # [H, S, A]
     values: Float[Array, " L"]
     potential: Float[Array, ""]
     next_potential: Float[Array, ""]

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Integer
 
-Verdict = Literal["holds", "fails", "vacuous", "premise not met"]
+Verdict = Literal["holds", "fails", "vacuous", "premise not met", "does not apply"]
 
 
 Sides: TypeAlias = tuple[Any, Any]
@@ -102,7 +102,7 @@ class Row(NamedTuple):
         left: the left side at the worst place.
         right: the right side there.
         slack: right - left there, the smallest of all.
-        verdict: "holds", "fails", "vacuous" or "premise not met".
+        verdict: "holds", "fails", "vacuous", "premise not met" or "does not apply".
         worst: the indices of the worst place: k from 1, all others from 0.
         note: why, or which reading was used.
     """

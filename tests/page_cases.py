@@ -76,6 +76,15 @@ def own_parameters(folder: Path) -> Example:
     return _example(folder, cmdps=[{"environment": "bandit"}], seeds=2, algorithms=algorithms)
 
 
+def planning(folder: Path) -> Example:
+    """A learner that plans beside one that does not; records are dense at the beginning."""
+    algorithms = [{"name": _BOTH[1]}, {"name": "replanning", "pessimism": [0.0, 1.0]}]
+    record = [1, 2, 3, 5, 8, 13, 20, 35, 60, 100, 180, 300, 600]
+    cmdps = [{"environment": "random", "parameters": SMALL | {"seed": 1}}]
+    chosen = {"algorithms": algorithms, "record": record, "num_episodes": 600}
+    return _example(folder, cmdps=cmdps, **chosen)
+
+
 def long(folder: Path) -> Example:
     """More episodes than a screen has places, every one recorded, and it swings all the time."""
     algorithms = [{"name": _BOTH[0], "step_size": 0.05}]

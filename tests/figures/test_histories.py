@@ -77,3 +77,15 @@ def test_no_constraints_no_multipliers(tmp_path: Path) -> None:
     plot_sweep(results, "regret")
     with pytest.raises(cmdpax.ParameterError, match="no constraints"):
         plot_sweep(results, "multipliers")
+
+
+def test_a_learner_that_plans_has_steps_on_a_logarithmic_axis() -> None:
+    planned, other = (
+        plot_history(cmdpax.learn(cmdpax.environments.make("bandit"), name, num_episodes=40))
+        for name in ("replanning", "vanilla-primal-dual")
+    )
+    for figure, scale, style in ((planned, "log", "steps-post"), (other, "linear", "default")):
+        strong, weak, errors, multipliers = figure.axes
+        assert {axis.get_xscale() for axis in figure.axes} == {scale}
+        assert {axis.lines[0].get_drawstyle() for axis in (strong, weak)} == {"default"}
+        assert {axis.lines[0].get_drawstyle() for axis in (errors, multipliers)} == {style}

@@ -80,6 +80,11 @@ def own_parameters(program: str, tmp_path_factory: pytest.TempPathFactory) -> pa
 
 
 @pytest.fixture(scope="session")
+def planning(program: str, tmp_path_factory: pytest.TempPathFactory) -> page_cases.Example:
+    return page_cases.planning(tmp_path_factory.mktemp("planning"))
+
+
+@pytest.fixture(scope="session")
 def long(program: str, tmp_path_factory: pytest.TempPathFactory) -> page_cases.Example:
     return page_cases.long(tmp_path_factory.mktemp("long"))
 

@@ -7,7 +7,7 @@ import numpy as np
 import polars
 
 from cmdpax.experiments.runs import Run
-from cmdpax.learning.history import Account, growth_exponent
+from cmdpax.learning.history import Account, Plans, growth_exponent
 
 MAY_BE_NAN = (
     "growth_objective",
@@ -18,16 +18,21 @@ MAY_BE_NAN = (
 )
 """The measures in `final` that a sound run may lack; every other number in it is finite."""
 
+PLANNED = ("plans", "infeasible_plans")
+"""The measures in `final` that only learners that plan have."""
+
 
 def final_rows(
     runs: Sequence[Run],
     names: Sequence[str],
     accounts: Account,
     capped: np.ndarray,
+    plans: Plans | None = None,
 ) -> polars.DataFrame:
     """A row per run: what it was, and its measures after the last episode.
 
-    `capped` counts the episodes in which each multiplier was at its cap, `[R, I]`.
+    `capped` counts the episodes in which each multiplier was at its cap, `[R, I]`; learners that
+    plan have two more columns.
     """
     num_episodes = int(accounts.episodes[-1])
     columns: dict[str, Any] = {
@@ -45,6 +50,9 @@ def final_rows(
         **oscillation(accounts),
         "capped": capped.max(axis=-1, initial=0) / num_episodes,
     }
+    if plans is not None:
+        counts = (plans.made, plans.infeasible)
+        columns |= dict(zip(PLANNED, (count.astype(float) for count in counts), strict=True))
     for index, level in enumerate(accounts.unsafe_at):
         columns[f"unsafe_at_{level:g}"] = accounts.unsafe[:, index]
     return polars.DataFrame(columns)

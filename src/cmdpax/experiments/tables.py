@@ -4,6 +4,7 @@ Checksums protect them against accidents. Whoever changes a table and its checks
 numbers, but no table leads to a traceback.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import polars
 
 from cmdpax.errors import in_line
+from cmdpax.experiments.measures import PLANNED
 from cmdpax.learners import registered
 from cmdpax.schemes.parameters import SCHEDULE_PARTS, in_words
 from cmdpax.schemes.schedules import Schedule
@@ -58,8 +60,10 @@ def read_final(paths: Sequence[Path]) -> polars.DataFrame:
             gaps = frame.select(required).null_count().sum_horizontal().item()
             if gaps or any(kind.is_nested() for kind in frame.schema.values()):
                 raise _damaged(path, "it has gaps or lists")
-        # Parameters that an algorithm does not have are null in its rows.
+        # Parameters that an algorithm does not have are null in its rows, and plans are undefined.
         whole = polars.concat(frames, how="diagonal_relaxed")
+        planned = [name for name in PLANNED if name in whole.columns]
+        whole = whole.with_columns(polars.col(planned).fill_null(math.nan))
         first = frames[0].columns
         chosen = dict.fromkeys(name for one in frames for name in parameter_columns(one.columns))
         before = first[: first.index("seed") + 1]

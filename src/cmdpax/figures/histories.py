@@ -13,8 +13,13 @@ if TYPE_CHECKING:
 
 
 def plot_history(history: History) -> "Figure":
-    """Draw strong and weak regrets (mean over runs, and their range) and each episode's errors."""
+    """Draw strong and weak regrets (mean over runs, and their range) and each episode's errors.
+
+    A learner that plans keeps its policy longer and longer: its episodes are on a logarithmic axis,
+    and its errors and multipliers are steps.
+    """
     figure, axes = canvas(2, 2, "episode")
+    style = "default" if history.plans is None else "steps-post"
     episodes = history.episodes
     regrets = {"strong regret": history.strong_regret, "weak regret": history.weak_regret}
     for axis, (title, regret) in zip(axes[0], regrets.items(), strict=True):
@@ -23,13 +28,17 @@ def plot_history(history: History) -> "Figure":
         axis.set_title(title)
         axis.legend(frameon=False)
     violation = history.violation.max(axis=-1, initial=-np.inf)
-    _band(axes[1, 0], episodes, history.suboptimality, OBJECTIVE, "suboptimality")
+    _band(axes[1, 0], episodes, history.suboptimality, OBJECTIVE, "suboptimality", style)
     if history.thresholds.size:
-        _band(axes[1, 0], episodes, violation, CONSTRAINT, "violation (largest)")
+        _band(axes[1, 0], episodes, violation, CONSTRAINT, "violation (largest)", style)
     axes[1, 0].axhline(0.0, color=REFERENCE, linewidth=0.8)
     axes[1, 0].set_title("errors of each episode's policy")
     axes[1, 0].legend(frameon=False)
-    _multipliers(axes[1, 1], episodes, history.multipliers, history.manifest["optimal_multipliers"])
+    optimal = history.manifest["optimal_multipliers"]
+    _multipliers(axes[1, 1], episodes, history.multipliers, optimal, style)
+    if history.plans is not None:
+        for axis in axes.flat:
+            axis.set_xscale("log")
     figure.suptitle(f"{history.manifest['algorithm']}, {len(history.value)} runs")
     return figure
 
@@ -51,17 +60,26 @@ def plot_iterates(
     return figure
 
 
-def _band(axis: Any, episodes: np.ndarray, values: np.ndarray, colour: str, label: str) -> None:
+def _band(
+    axis: Any,
+    episodes: np.ndarray,
+    values: np.ndarray,
+    colour: str,
+    label: str,
+    style: str = "default",
+) -> None:
     """Draw the mean over runs, and the range of the runs around it."""
     around = (values.min(axis=0), values.max(axis=0))
-    band(axis, episodes, values.mean(axis=0), around, color=colour, label=label)
+    band(axis, episodes, values.mean(axis=0), around, color=colour, label=label, drawstyle=style)
 
 
-def _multipliers(axis: Any, episodes: np.ndarray, values: np.ndarray, optimal: Any) -> None:
+def _multipliers(
+    axis: Any, episodes: np.ndarray, values: np.ndarray, optimal: Any, style: str = "default"
+) -> None:
     """Draw each constraint's multiplier, and its optimum as a dashed line."""
     for constraint, best in enumerate(optimal):
         colour = OTHERS[constraint % len(OTHERS)]
-        _band(axis, episodes, values[..., constraint], colour, f"constraint {constraint}")
+        _band(axis, episodes, values[..., constraint], colour, f"constraint {constraint}", style)
         axis.axhline(best, color=colour, linestyle="--", linewidth=0.8)
     axis.set_title("multipliers (dashed: optimal)")
     if len(optimal):

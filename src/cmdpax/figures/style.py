@@ -75,7 +75,8 @@ def band(
 ) -> None:
     """Draw a line, and what lies around it."""
     axis.plot(episodes, mean, linewidth=line.pop("linewidth", 1.2), **line)
-    axis.fill_between(episodes, *around, color=line["color"], alpha=0.2, linewidth=0)
+    step = "post" if line.get("drawstyle") == "steps-post" else None
+    axis.fill_between(episodes, *around, color=line["color"], alpha=0.2, linewidth=0, step=step)
 
 
 def colour_of(algorithm: str, position: int) -> str:

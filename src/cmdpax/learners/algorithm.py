@@ -20,7 +20,7 @@ _CALL = "stationary progress checkpoint name run configuration cmdp_name cmdps"
 _TABLE = (
     "runs score strong weak strong_objective strong_constraints weak_objective weak_constraints "
     "growth_objective growth_constraints last_suboptimality last_violation violation_std "
-    "suboptimality_std sign_changes capped"
+    "suboptimality_std sign_changes capped plans infeasible_plans"
 )
 RESERVED = frozenset(" ".join((_MODEL, _LIVE, _RUN, _CALL, _TABLE)).split())
 """Names that mean something else where parameters are given, or in the table of a sweep."""

@@ -60,6 +60,9 @@ class Collected(NamedTuple):
             capped=np.zeros((1, count)),
             policy=np.zeros(0),
             flaws=np.zeros((1, len(FLAWS)), int),
+            plans=Plans(np.zeros((1, 0), int), np.zeros((1, 0), bool), None)
+            if task.design.algorithm.replans
+            else None,
         )
 
     def accounts(self, task: Task) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from cmdpax.figures.style import palette
 from cmdpax.intervals import student
 from cmdpax.planning.solution import solve
 from cmdpax.reporting.budgets import Group, allot
-from cmdpax.reporting.curves import count_recorded, find_groups, make_blocks
+from cmdpax.reporting.curves import count_recorded, find_groups, is_log_spaced, make_blocks
 from cmdpax.reporting.encoding import all_rounded, plain, rounded
 from cmdpax.reporting.problems import describe_problem, find_frontiers
 from cmdpax.reporting.replaying import replay_reproduction, replay_sweep
@@ -28,6 +28,7 @@ from cmdpax.reporting.tables import (
     measure_names,
     measure_runs,
     parameter_labels,
+    planning,
 )
 
 BUDGET = 1_700_000
@@ -105,11 +106,13 @@ def _describe(
         described_groups.append(group | {"block": len(blocks)})
         blocks.append(block)
     manifest = sweep.results.manifest
-    names = measure_names(sweep.results)
+    names, plans = measure_names(sweep.results), planning(sweep)
     return {
         "num_episodes": manifest["specification"]["num_episodes"],
         "manifest": _manifest(manifest),
         "algorithms": sweep.algorithms,
+        "planning": plans,
+        "log_episodes": bool(plans) and is_log_spaced(sweep.results),
         "cmdps": _problems(sweep, num_cmdps, frontiers),
         "with_curves": num_cmdps,
         "parameters": list(map(list, parameter_labels(sweep.configurations))),

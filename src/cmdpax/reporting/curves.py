@@ -29,6 +29,7 @@ _LISTS = {
 }
 _OSCILLATING = ("suboptimality", "violation", "multipliers")
 _ROWS_AT_ONCE = 4_000_000
+_LARGEST_EPISODE = 2**32
 
 
 # ------------------------------------------------------------------------------------------- groups
@@ -109,6 +110,16 @@ def count_recorded(results: Results) -> int:
     import polars
 
     return int(results.curves.select(polars.len()).collect().item()) // len(results.final)
+
+
+def is_log_spaced(results: Results) -> bool:
+    """Tell whether most of the recorded episodes are in the first tenth of a run."""
+    import polars
+
+    first = results.final["run"][0]
+    rows = results.curves.filter(polars.col("run") == first).select("episode").collect()
+    episodes = rows["episode"].to_numpy()
+    return len(episodes) > 2 and bool(np.median(episodes) < episodes.max() / 10)
 
 
 def _portions(groups: Sequence[Group], length: int) -> Iterator[list[Group]]:
@@ -204,6 +215,8 @@ def _block(
         # What the accounts of the first run, or of the only one, say at the end.
         "ends": all_rounded([part[2 if len(part) > 1 else 0, -1] for part in rows]),
     }
+    if episodes[-1] >= _LARGEST_EPISODE:  # more than a block has room for
+        described["episodes"] = episodes[kept].tolist()
     each = len(rows[0])
     half_widths = range(1, each * len(rows), each) if each > 1 else ()
     return described, encode(episodes[kept], np.concatenate(rows)[:, kept], half_widths)

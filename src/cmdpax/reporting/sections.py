@@ -29,13 +29,23 @@ def write_story(sides: list[Side], num_episodes: int) -> str:
     each = " of each algorithm" if len(sides) > 1 else ""
     scale = " Both charts have the same scale." if len(sides) > 1 else ""
     remark = (
-        f"One run{run}{each}, with the settings that turned out best (η is the step size, τ the "
-        f"regularization; vanilla is without it), on the first problem: by how much each of "
-        f"{num_episodes:,} episodes misses the threshold{_of_constraints(sides)}.{scale} Other "
-        "algorithms, means over all runs and the objective are below."
+        f"One run{run}{each}, with the settings that turned out best{_symbols(sides)}, on the "
+        f"first problem: by how much each of {num_episodes:,} episodes misses the threshold"
+        f"{_of_constraints(sides)}.{scale} Other algorithms, means over all runs and the objective "
+        "are below."
     )
     outcome = _outcome(*sides) if len(sides) > 1 else ""
     return fill(asset("story.html"), sides="\n".join(parts), outcome=outcome, remark=remark)
+
+
+def _symbols(sides: list[Side]) -> str:
+    """Say what the letters in the sides' labels mean."""
+    letters = {"η": "the step size", "τ": "the regularization", "κ": "the pessimism"}
+    labels = " ".join(side.label for side in sides)
+    known = [f"{letter} is {word}" for letter, word in letters.items() if f"{letter} = " in labels]
+    if any(side.algorithm.startswith("vanilla-") for side in sides):
+        known.append("vanilla is without regularization")
+    return f" ({'; '.join(known)})" if known else ""
 
 
 def _outcome(first: Side, second: Side) -> str:
@@ -80,6 +90,11 @@ def _side(side: Side, place: int, num_episodes: int) -> str:
             f"only {number(max(side.weak, 0.0))} of the {number(side.strong)}."
         )
     text += f" {_ending(side)}"
+    if side.plans is not None:
+        text += (
+            f" It made {side.plans:,} plan{'s' if side.plans != 1 else ''}, and played each "
+            "unchanged until the next: the curve has steps."
+        )
     return fill(
         asset("side.html"),
         algorithm=escape(side.algorithm),

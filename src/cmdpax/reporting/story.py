@@ -21,6 +21,7 @@ class Side(NamedTuple):
         swing: standard deviation of the violation over the second half; None if it is not known.
         last: violation of the last episode; None, like `swing`, with several constraints.
         biased: whether τ is constant and above 0, without a margin.
+        plans: how many plans it made; None if it does not plan.
     """
 
     algorithm: str
@@ -34,6 +35,7 @@ class Side(NamedTuple):
     swing: float | None
     last: float | None
     biased: bool
+    plans: int | None = None
 
     @property
     def hidden(self) -> float:
@@ -48,7 +50,8 @@ class Side(NamedTuple):
     def as_record(self) -> dict[str, Any]:
         """Describe what the page's script needs."""
         of = "" if self.constraint is None else f"[{self.constraint}]"
-        return {"group": self.group, "series": f"violation{of}"}
+        steps = self.plans is not None
+        return {"group": self.group, "series": f"violation{of}", "steps": steps}
 
 
 def tell_story(sweep: dict[str, Any]) -> list[Side]:
@@ -125,6 +128,7 @@ def _side(sweep: dict[str, Any], configuration: int, group: int, places: list[in
         None if constraint is not None else _rounded(measures.get("violation_std")),
         None if constraint is not None else _rounded(measures.get("last_violation")),
         _is_biased(described),
+        None if measures.get("plans") is None else round(measures["plans"]),
     )
 
 

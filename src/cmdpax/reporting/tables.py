@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cmdpax.experiments.reading import Results
 from cmdpax.experiments.tables import SUMS, parameters_of_row
-from cmdpax.learners import is_baseline, symbol_of
+from cmdpax.learners import is_baseline, registered, symbol_of
 from cmdpax.model.cmdp import CMDP
 from cmdpax.reporting.encoding import all_rounded
+from cmdpax.schemes.parameters import in_words
 
 if TYPE_CHECKING:
     import polars
@@ -32,6 +33,8 @@ _LABELS = {
     "suboptimality_std": "standard deviation of the suboptimality, second half",
     "sign_changes": "sign changes of the violation per 1,000 episodes",
     "capped": "share of episodes with a multiplier at its cap",
+    "plans": "plans made",
+    "infeasible_plans": "plans without a feasible policy",
 }
 _UNSAFE = "unsafe_at_"
 
@@ -81,6 +84,19 @@ def _algorithms(results: Results) -> list[str]:
     return sorted(found, key=lambda name: not is_baseline(name))
 
 
+def planning(sweep: Sweep) -> list[int]:
+    """Find the places of the algorithms that keep a policy for stretches of episodes."""
+    final = sweep.results.final
+    counted = set()
+    if "plans" in final.columns:
+        counted = set(final.filter(final["plans"].is_finite())["algorithm"])
+    return [
+        place
+        for place, name in enumerate(sweep.algorithms)
+        if name in counted or ((known := registered(name)) is not None and known.replans)
+    ]
+
+
 def parameter_labels(configurations: list[dict[str, Any]]) -> list[tuple[str, str]]:
     """List the parameters that configurations have, each with its symbol or its name."""
     names = dict.fromkeys(name for entry in configurations for name in entry["parameters"])
@@ -92,8 +108,8 @@ def _configurations(final: "polars.DataFrame", algorithms: list[str]) -> list[di
     rows = final.unique("configuration", keep="first", maintain_order=True).to_dicts()
     rows.sort(key=lambda row: algorithms.index(row["algorithm"]))
     entries = [_configuration(row, algorithms) for row in rows]
-    for place in range(len(algorithms)):
-        _name([entry for entry in entries if entry["algorithm"] == place])
+    for place, algorithm in enumerate(algorithms):
+        _name(algorithm, [entry for entry in entries if entry["algorithm"] == place])
     return entries
 
 
@@ -102,8 +118,19 @@ def _configuration(row: dict[str, Any], algorithms: list[str]) -> dict[str, Any]
         "id": row["configuration"],
         "algorithm": algorithms.index(row["algorithm"]),
         "label": "",
-        "parameters": parameters_of_row(row),
+        "parameters": _in_order(row["algorithm"], parameters_of_row(row)),
         "optimism": _optimism(row),
+    }
+
+
+def _in_order(algorithm: str, parameters: dict[str, str]) -> dict[str, str]:
+    """Sort parameters as their algorithm has them: tables begin with those of other algorithms."""
+    known = registered(algorithm)
+    first = () if known is None else known.names
+    return {
+        name: parameters[name]
+        for name in dict.fromkeys((*first, *parameters))
+        if name in parameters
     }
 
 
@@ -124,19 +151,32 @@ def _optimism(row: dict[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _name(entries: list[dict[str, Any]]) -> None:
-    """Label an algorithm's configurations by their first parameter and by those that vary."""
+def _name(algorithm: str, entries: list[dict[str, Any]]) -> None:
+    """Label an algorithm's configurations by their first parameter and by those that vary.
+
+    The first parameter of a learner that plans says nothing: what is not at its default does.
+    """
     labels = parameter_labels(entries)
+    known = registered(algorithm)
+    told = {labels[0][0]} if labels else set()
+    if known is not None and known.replans:
+        usual = {one.name: in_words(one.default) for one in known.parameters}
+        told = {
+            name
+            for entry in entries
+            for name, words in entry["parameters"].items()
+            if words != usual.get(name)
+        }
     varies = [
         (name, label)
-        for place, (name, label) in enumerate(labels)
-        if place == 0 or len({entry["parameters"].get(name) for entry in entries}) > 1
+        for name, label in labels
+        if name in told or len({entry["parameters"].get(name) for entry in entries}) > 1
     ]
     for entry in entries:
         parts = [f"{label} = {entry['parameters'].get(name, '–')}" for name, label in varies]
         if len({other["optimism"] for other in entries}) > 1:
             parts.append(entry["optimism"])
-        entry["label"] = ", ".join(parts) or "no parameters"
+        entry["label"] = ", ".join(parts) or ("default parameters" if labels else "no parameters")
     count = Counter(entry["label"] for entry in entries)
     for entry in entries:
         if (

@@ -97,7 +97,7 @@ window.cmdpax = {};
       const runs = group.shown.map((_, run) => (group.units > 1 ? row(2 + run) : row(0)));
       series[name] = { mean: row(0), half: group.units > 1 ? row(1) : null, runs };
     });
-    return { group, episodes: rows.slice(0, length), series };
+    return { group, episodes: group.episodes ?? rows.slice(0, length), series };
   };
 
   /** Places of a sorted row that lie in a window, with a neighbour on either side. */

@@ -114,7 +114,7 @@
       legendgroup: configuration.index,
       showlegend: place === 0,
       mode: places.length === 1 ? "markers" : "lines",
-      line: { color, dash: configuration.dash, width: lines === "mean" ? 2 : 1.3 },
+      line: { color, dash: configuration.dash, width: lines === "mean" ? 2 : 1.3, shape: shapeOf(configuration) },
       opacity: lines === "each" ? 0.75 : 1,
       hovertemplate: `%{y:.5g}<extra>${name}${run}</extra>`,
       meta: { kept: places.length, of: stop - start, thinned: group.kept < group.recorded },
@@ -122,11 +122,15 @@
     return bands ? [...bandOf(x, around, pick, color, line), line] : [line];
   };
 
+  /** A plan is played until the next one; sums grow in between. */
+  const shapeOf = ({ steps }) =>
+    steps && ["episode", "multipliers"].includes(account()) ? "hv" : "linear";
+
   /** On a logarithmic axis nothing is shown for what is not positive. */
   const drawable = (value) => (isLog("y") && value <= 0 ? null : value);
 
   const bandOf = (x, [low, high], pick, color, line) => {
-    const edge = { x, mode: "lines", line: { width: 0, color }, hoverinfo: "skip" };
+    const edge = { x, mode: "lines", line: { width: 0, color, shape: line.line.shape }, hoverinfo: "skip" };
     const shared = { ...edge, showlegend: false, legendgroup: line.legendgroup };
     const bottom = isLog("y") ? (values) => floorOf(pick(values), line.y) : pick;
     return [
@@ -303,6 +307,15 @@
       ...cells.map((cell) => cmdpax.element(tag, tag === "th" ? { scope: "col" } : {}, cell)),
     );
 
+  /** Where records are dense at the beginning, so is what is to be seen. */
+  const fitScale = () => {
+    if (shown === cmdpax.sweep()) return;
+    const untouched = isLog("x") === (shown?.log_episodes ?? false);
+    shown = cmdpax.sweep();
+    if (untouched) control("x-log").checked = shown.log_episodes;
+    window_ = null; // another sweep has other episodes
+  };
+
   cmdpax.startCurves = () => {
     const host = cmdpax.byId("curves-chart");
     chart = cmdpax.chart(host, build);
@@ -325,8 +338,7 @@
       button.addEventListener("click", () => cmdpax.zoom(host, button.dataset.key));
     control("numbers").addEventListener("toggle", cmdpax.fillNumbers);
     cmdpax.onSelection(() => {
-      if (shown !== cmdpax.sweep()) window_ = null; // another sweep has other episodes
-      shown = cmdpax.sweep();
+      fitScale();
       fillAbout();
       return redraw();
     });

@@ -37,7 +37,8 @@
         const shade = { place: seen[algorithm]++, count: counts[algorithm] };
         const dash = dashes[shade.place % dashes.length];
         const name = algorithms[algorithm];
-        return { index, algorithm: name, label: `${name}, ${label}`, dash, shade };
+        const steps = cmdpax.sweep().planning.includes(algorithm);
+        return { index, algorithm: name, label: `${name}, ${label}`, dash, shade, steps };
       });
   };
 

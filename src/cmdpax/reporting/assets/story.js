@@ -3,11 +3,11 @@
 
 (() => {
   /** Above 0 and below it, each its own colour; where the line crosses, a point of its own. */
-  cmdpax.signedAreas = (x, y, theme) => {
+  cmdpax.signedAreas = (x, y, theme, shape = "linear") => {
     const [xs, ys] = [[], []];
     y.forEach((value, place) => {
       const before = y[place - 1];
-      if (place && before * value < 0) {
+      if (place && before * value < 0 && shape === "linear") {
         xs.push(x[place - 1] + ((x[place] - x[place - 1]) * before) / (before - value));
         ys.push(0);
       }
@@ -20,19 +20,20 @@
       name,
       mode: "lines",
       fill: "tozeroy",
-      line: { width: 0.8, color: colour },
+      line: { width: 0.8, color: colour, shape },
       fillcolor: cmdpax.faded(colour, 0.8),
       hoverinfo: "skip",
     });
     return [
       area("unsafe", (value) => Math.max(0, value), theme.unsafe),
       area("safer than needed", (value) => Math.min(0, value), theme.safe),
-      { x, y, mode: x.length > 1 ? "lines" : "markers", showlegend: false, line: { color: theme.muted, width: 0.6 }, hovertemplate: "episode %{x:,}<br>violation %{y:.4g}<extra></extra>" },
+      { x, y, mode: x.length > 1 ? "lines" : "markers", showlegend: false, line: { color: theme.muted, width: 0.6, shape }, hovertemplate: "episode %{x:,}<br>violation %{y:.4g}<extra></extra>" },
     ];
   };
 
   const start = async (side, place, range) => {
-    const group = cmdpax.payload.sweeps[0].groups[side.group];
+    const sweep = cmdpax.payload.sweeps[0];
+    const group = sweep.groups[side.group];
     const build = async (theme) => {
       const { episodes, series } = await cmdpax.curves(group);
       const row = rowOf(series, side);
@@ -40,11 +41,11 @@
       const x = places.map((index) => episodes[index]);
       const y = places.map((index) => row[index]);
       const layout = {
-        xaxis: { title: { text: "episode" } },
+        xaxis: { title: { text: "episode" }, type: sweep.log_episodes ? "log" : "linear" },
         yaxis: { title: { text: "violation of this episode" }, range: await range() },
         hovermode: "closest",
       };
-      return { traces: cmdpax.signedAreas(x, y, theme), layout };
+      return { traces: cmdpax.signedAreas(x, y, theme, side.steps ? "hv" : "linear"), layout };
     };
     cmdpax.chart(cmdpax.byId(`story-chart-${place}`), build);
   };

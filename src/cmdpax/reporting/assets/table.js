@@ -9,20 +9,21 @@
   const valueOf = (row, name) =>
     (name === "algorithm" || name === "optimism" ? row[name] : row.parameters[name]) ?? null;
 
-  /** A column of parameters is shown if it differs somewhere, η and τ always. */
+  /** A parameter's column is shown if those who have it differ; η and τ always, if any has them. */
   const parameterColumns = () => {
     const { configurations, parameters } = cmdpax.sweep();
     const known = [["algorithm", "algorithm"], ...parameters, ["optimism", "optimism"]];
-    const differs = (name) => new Set(configurations.map((one) => valueOf(one, name))).size > 1;
+    const values = (name) => configurations.map((one) => valueOf(one, name));
+    const different = (name) => new Set(values(name).filter((value) => value !== null)).size;
     const always = new Set(["algorithm", "step_size", "regularization"]);
-    return known.filter(([name]) => always.has(name) || differs(name));
+    return known.filter(([name]) => different(name) > (always.has(name) ? 0 : 1));
   };
 
   const measureColumns = () => {
     const all = cmdpax.byId("table-all").checked;
     const few = new Set([
       ...["strong", "strong_objective", "strong_constraints", "weak_objective", "weak_constraints"],
-      ...["last_violation", "last_suboptimality", "violation_std"],
+      ...["last_violation", "last_suboptimality", "violation_std", "plans"],
     ]);
     return cmdpax.sweep().measures.filter(({ name }) => all || few.has(name));
   };

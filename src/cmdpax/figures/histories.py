@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 def plot_history(history: History) -> "Figure":
     """Draw strong and weak regrets (mean over runs, and their range) and each episode's errors.
 
-    A learner that plans keeps its policy longer and longer: its episodes are on a logarithmic axis,
-    and its errors and multipliers are steps.
+    A learner that plans keeps its policy longer and longer: its errors and multipliers are steps on
+    a logarithmic axis. Regrets stay on a linear one, where their growth can be seen.
     """
     figure, axes = canvas(2, 2, "episode")
     style = "default" if history.plans is None else "steps-post"
@@ -37,7 +37,7 @@ def plot_history(history: History) -> "Figure":
     optimal = history.manifest["optimal_multipliers"]
     _multipliers(axes[1, 1], episodes, history.multipliers, optimal, style)
     if history.plans is not None:
-        for axis in axes.flat:
+        for axis in axes[1]:
             axis.set_xscale("log")
     figure.suptitle(f"{history.manifest['algorithm']}, {len(history.value)} runs")
     return figure

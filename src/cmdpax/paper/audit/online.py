@@ -2,6 +2,7 @@
 
 import functools
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -73,22 +74,32 @@ def online_rows(
         _event_row(statement, part, optimism, seeds)
         for statement, part in zip(event, parts, strict=True)
     ]
-    for statement in rest:
-        if statement.name not in found:
-            rows.append(dismissed(statement, reason_against(algorithm, statement.name)))
-            continue
-        kept = happened if statement in ON_EVENT else np.ones(seeds, bool)
-        rows.append(_row(problem, statement, found[statement.name], kept))
+    rows += _checked_rows(problem, algorithm, rest, found, happened)
     true_values, optimistic_values, allowed = map(np.asarray, shown)
     errors = optimistic_values - true_values
-    sums = [
-        *_sum_rows(problem, errors, allowed, happened),
-        *_regret_rows(problem, true_values),
-    ]
+    sums = _sum_rows(problem, errors, allowed, happened) + _regret_rows(problem, true_values)
     against = [reason_against(algorithm, row.name) for row in sums]
     return rows + [
         dismiss(row, reason) if reason else row for row, reason in zip(sums, against, strict=True)
     ]
+
+
+def _checked_rows(
+    problem: Problem,
+    algorithm: Algorithm,
+    statements: Sequence[Statement],
+    found: Mapping[str, Worst],
+    happened: np.ndarray,
+) -> list[Row]:
+    """Judge the statements that were checked; the others do not apply."""
+    rows = []
+    for statement in statements:
+        if statement.name not in found:
+            rows.append(dismissed(statement, reason_against(algorithm, statement.name)))
+            continue
+        kept = happened if statement in ON_EVENT else np.ones_like(happened)
+        rows.append(_row(problem, statement, found[statement.name], kept))
+    return rows
 
 
 class _Inputs(NamedTuple):

@@ -32,7 +32,10 @@ PLANNING = {
     "replanning": {
         **_SPACED,
         "exploration": ("", "choice", "posterior", "posterior, bernstein, count, none"),
+        "pooling": ("", "choice", "steps", "steps, none"),
         "prior": ("", "number", "1", "≥ 1e-06"),
+        "posterior_weight": ("w", "number", "0.7", "≥ 0"),
+        "span_weight": ("w'", "number", "0.02", "≥ 0"),
         "deviation_weight": ("a", "number", "0.5", "≥ 0"),
         "range_weight": ("b", "number", "0.2", "≥ 0"),
         "bonus_scale": ("", "number", "0.08", "≥ 0"),
@@ -40,8 +43,18 @@ PLANNING = {
         "multiplier_cap": ("", "number", "10", "> 0"),
         **_MARGIN,
     },
-    "posterior-sampling": {**_SPACED, "prior": ("", "number", "1", "≥ 1e-06"), **_MARGIN},
-    "optimistic-planning": {**_SPACED, "bonus_scale": ("", "number", "0.08", "≥ 0"), **_MARGIN},
+    "posterior-sampling": {
+        **_SPACED,
+        "pooling": ("", "choice", "none", "steps, none"),
+        "prior": ("", "number", "1", "≥ 1e-06"),
+        **_MARGIN,
+    },
+    "optimistic-planning": {
+        **_SPACED,
+        "pooling": ("", "choice", "none", "steps, none"),
+        "bonus_scale": ("", "number", "0.08", "≥ 0"),
+        **_MARGIN,
+    },
 }
 
 

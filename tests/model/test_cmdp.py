@@ -64,7 +64,9 @@ def test_sizes_and_the_text_of_a_model() -> None:
     assert cmdp.sizes == cmdpax.Sizes(num_constraints=1, horizon=4, num_states=2, num_actions=3)
     assert repr(cmdp) == "CMDP(S=2, A=3, H=4, I=1, dense)"
     lists = cmdpax.Successors(np.zeros((1, 2, 3, 1), dtype=int), np.ones((1, 2, 3, 1)))
-    assert repr(cmdp.replace(transitions=lists)) == "CMDP(S=2, A=3, H=4, I=1, successors)"
+    listed = cmdp.replace(transitions=lists)
+    assert repr(listed) == "CMDP(S=2, A=3, H=4, I=1, successors)"
+    assert (cmdp.row_length, listed.row_length) == (2, 1)
 
 
 @pytest.mark.parametrize("long", ["transitions", "rewards", "constraint_rewards"])

@@ -224,9 +224,8 @@ def _require_room(
     kept = len(settings.recorded) * (3 + 4 * num_constraints)
     logged = settings.num_episodes * horizon * (3 + num_constraints) if settings.log else 0
     if settings.log and first.algorithm.replans:
-        row_length = int(jax.tree.leaves(cmdp.transitions)[-1].shape[-1])
         stretches = int(first.effort(settings.num_episodes))
-        logged += stretches * horizon * math.prod(pairs) * row_length
+        logged += stretches * horizon * math.prod(pairs) * cmdp.row_length
     require_room(
         f"the accounts of {num_runs} runs of {settings.num_episodes} episodes",
         8 * num_runs * (kept + logged),

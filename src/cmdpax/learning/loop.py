@@ -108,10 +108,9 @@ def make_task(
 def model_bytes(cmdp: CMDP, stacked: bool) -> int:
     """Of one run: p̂ and the counts, and the true transitions where every run has its own."""
     _, horizon, num_states, num_actions = cmdp.sizes
-    arrays = jax.tree.leaves(cmdp.transitions)
-    row_length = arrays[-1].shape[-1]
-    own = sum(array.nbytes for array in arrays) if stacked else 0
-    return 12 * horizon * num_states * num_actions * int(row_length) + own
+    stored = sum(array.nbytes for array in jax.tree.leaves(cmdp.transitions))
+    counted = 12 * horizon * num_states * num_actions * cmdp.row_length
+    return counted + (stored if stacked else 0)
 
 
 def stack_runs(

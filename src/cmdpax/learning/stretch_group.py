@@ -61,8 +61,8 @@ class StretchGroup(Group):
         """How many stretches a block has."""
         design, cmdp = self.task.design, self.task.cmdps[0]
         _, *pairs = cmdp.sizes
-        row_length = jax.tree.leaves(cmdp.transitions)[-1].shape[-1] if design.keep_log else 1
-        stretch_bytes = 8 * len(self.optima) * math.prod(pairs) * int(row_length)
+        row_length = cmdp.row_length if design.keep_log else 1
+        stretch_bytes = 8 * len(self.optima) * math.prod(pairs) * row_length
         return max(1, min(_STRETCHES_PER_BLOCK, _BLOCK_BYTES // stretch_bytes))
 
     def go_on(self, position: Position, size: int) -> Position:

@@ -136,6 +136,13 @@ class CMDP:
         """(I, H, S, A)."""
         return Sizes(self.num_constraints, self.horizon, self.num_states, self.num_actions)
 
+    @property
+    def row_length(self) -> int:
+        """The entries of a stored row of transitions: S, or the slots of the lists."""
+        lists = isinstance(self.transitions, Successors)
+        stored = self.transitions.probabilities if lists else self.transitions
+        return int(stored.shape[-1])
+
     @functools.cached_property
     def fingerprint(self) -> str:
         """A stable hash of the content: the same model gives the same 64 hex digits.

@@ -16,7 +16,7 @@ calls, and lets no other one go on.
 
 import functools
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -80,11 +80,7 @@ def solve_many(
         return []
     _check_shapes(models)
     start = _checked_start(multipliers, len(models), models[0].num_constraints)
-    drop_programs_if_many()
-    size = _batch_size(models[0])
-    batches = [slice(first, first + size) for first in range(0, len(models), size)]
-    found = (_solve_batch(models[at], start[at], tolerance, at.start) for at in batches)
-    return list(itertools.chain.from_iterable(found))
+    return list(itertools.chain.from_iterable(_solve_batches(models, start, tolerance)))
 
 
 def _check_shapes(models: Sequence[CMDP]) -> None:
@@ -119,6 +115,17 @@ def _checked_start(
     if not np.all(np.isfinite(start) & (start >= 0)):
         raise ParameterError("multipliers must be finite and not negative.")
     return start
+
+
+def _solve_batches(
+    models: Sequence[CMDP], start: np.ndarray, tolerance: float
+) -> Iterator[list[Solution]]:
+    """Solutions of the models, of as many at a time as are stacked."""
+    drop_programs_if_many()
+    size = _batch_size(models[0])
+    for first in range(0, len(models), size):
+        at = slice(first, first + size)
+        yield _solve_batch(models[at], start[at], tolerance, first)
 
 
 def _batch_size(cmdp: CMDP) -> int:

@@ -34,7 +34,8 @@ class StretchGroup(Group):
         states = start(task.design, self.model, self.runs)
         nobody = jnp.zeros(num_runs, jnp.result_type(int))
         running = (states, nobody, jnp.zeros((num_runs, *pairs), self.optima.dtype))
-        block = jax.eval_shape(lambda some: self._advance(some, 1), running)[1]
+        arguments = self._arguments(running, self.block_size())
+        _, block = advance_stretches.eval_shape(*arguments)  # type: ignore[no-untyped-call]
         return Position(
             done=0,
             states=running,
@@ -45,9 +46,10 @@ class StretchGroup(Group):
             kept=jax.tree.map(lambda array: np.zeros((0, *array.shape[1:]), array.dtype), block),
         )
 
-    def _advance(self, running: Running, size: int) -> tuple[Running, Stretches]:
+    def _arguments(self, running: Running, size: int) -> tuple[Any, ...]:
+        """Of `advance_stretches`: what it returns is asked for first, and traced once."""
         count = jnp.asarray(self.task.num_episodes, jnp.result_type(int))
-        return advance_stretches(self.task.design, self.model, self.runs, running, count, size)
+        return self.task.design, self.model, self.runs, running, count, size
 
     def is_possible(self, position: Position) -> bool:
         """Whether the stretches that are kept have as many episodes as were played."""
@@ -67,7 +69,7 @@ class StretchGroup(Group):
 
     def go_on(self, position: Position, size: int) -> Position:
         """Play the next stretches of every run."""
-        running, block = self._advance(position.states, size)
+        running, block = advance_stretches(*self._arguments(position.states, size))
         _, done, _ = running
         kept: Stretches = jax.tree.map(np.asarray, block)
         played = kept.length > 0

@@ -146,6 +146,7 @@ def advance_stretches(
         return (absorb(state, counted, count), done + count, last), shown
 
     batch = jax.vmap(stretch, in_axes=(0 if design.stacked else None, 0, 0))
+    batch = jax.jit(batch, inline=True)  # traced once, for its shapes and in the loop
     shapes = jax.eval_shape(batch, cmdp, runs, states)[1]
     buffer = jax.tree.map(lambda s: jnp.zeros((size, *s.shape), s.dtype), shapes)
 

@@ -70,19 +70,22 @@ def test_parameters_of_ones_own(cluster: RayCluster, tmp_path: Path) -> None:
     assert found.final["mode"].to_list().count("dual") == 2
 
 
-def test_accelerators(cluster: RayCluster, local: cmdpax.Results, tmp_path: Path) -> None:
-    """A worker that says it has one; JAX falls back to the processor."""
-    cluster.only()
-    cluster.add("gpu", "--num-gpus=1").ready()
-    stands: list[SweepProgress] = []
-    found = cmdpax.sweep(WANTED, tmp_path, cluster=cluster.address, progress=stands.append)
-    assert_same_results(found, local)
-    assert stands[-1].cluster.startswith("1 GPU worker, ")
-    cluster.kill("gpu")
+def test_a_learner_that_plans_gives_the_same_bits(cluster: RayCluster, tmp_path: Path) -> None:
+    """Its stretches are drawn and planned in a worker as they are here."""
+    cluster.only("a", "b")
+    wanted = specification(
+        algorithms=[{"name": "replanning", "growth": [0.05, 0.5]}],
+        cmdps=[{"environment": "bandit"}],
+        num_episodes=1000,
+    )
+    there = cmdpax.sweep(wanted, tmp_path / "there", cluster=cluster.address)
+    here = cmdpax.sweep(wanted, tmp_path / "here")
+    assert len(runs_in(tmp_path / "there")) == 4
+    assert_same_results(there, here, tolerance=0.0)
 
 
 def test_parts_say_where_they_were_computed(cluster: RayCluster, tmp_path: Path) -> None:
-    cluster.only("a")
+    cluster.only("a", "b")
     cmdpax.sweep(HALF, tmp_path, cluster=cluster.address)
     for part in (tmp_path / "parts").glob("*.json"):
         entry = json.loads(part.read_text())
@@ -112,3 +115,14 @@ def test_a_dry_run_shows_the_cut(
     assert not (tmp_path / "new").exists()
     nothing = estimate(HALF, tmp_path / "out", "203.0.113.1:1")  # nobody is asked
     assert (nothing.runs, nothing.cut) == (0, ())
+
+
+def test_accelerators(cluster: RayCluster, local: cmdpax.Results, tmp_path: Path) -> None:
+    """A worker that says it has one; JAX falls back to the processor."""
+    cluster.only()
+    cluster.add("gpu", "--num-gpus=1").ready()
+    stands: list[SweepProgress] = []
+    found = cmdpax.sweep(WANTED, tmp_path, cluster=cluster.address, progress=stands.append)
+    assert_same_results(found, local)
+    assert stands[-1].cluster.startswith("1 GPU worker, ")
+    cluster.kill("gpu")

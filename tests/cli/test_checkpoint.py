@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 ARGUMENTS = ("learn", "m.npz", "--algorithm", "regularized-primal-dual", "--seeds", "3")
+PLANNING = ("learn", "m.npz", "--algorithm", "replanning", "--seeds", "3", "-p", "growth=0.01")
 FILE = ("--checkpoint", "c.npz")
 LONG = ("--episodes", "120000")
 OFTEN = """
@@ -47,7 +48,7 @@ def files(folder: Path) -> set[str]:
 
 def begin(folder: Path, script: str, *arguments: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        [sys.executable, "-c", f"{script}\nmain()", *ARGUMENTS, *arguments],
+        [sys.executable, "-c", f"{script}\nmain()", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -72,15 +73,10 @@ def assert_same_files(found: Path, expected: Path) -> None:
 @pytest.mark.skipif(os.name != "posix", reason="sends signals")
 def test_killed_then_interrupted_then_finished(run: Any, tmp_path: Path) -> None:
     path = tmp_path / "c.npz"
-    with begin(tmp_path, OFTEN + DYING, *LONG, *FILE, "--out", "a.npz") as process:
-        process.communicate()
-    assert process.returncode == -signal.SIGKILL
-    assert len(files(tmp_path)) == 4  # the model, the fourth file, the fifth aside, and the lock
-    killed = episodes_in(path)
-    assert killed > 0
+    killed = die(tmp_path, *ARGUMENTS, *LONG)
 
     before = path.stat().st_mtime_ns
-    with begin(tmp_path, OFTEN, *LONG, *FILE, "--out", "a.npz") as process:
+    with begin(tmp_path, OFTEN, *ARGUMENTS, *LONG, *FILE, "--out", "a.npz") as process:
         while path.stat().st_mtime_ns == before and process.poll() is None:
             time.sleep(0.001)
         process.send_signal(signal.SIGINT)
@@ -91,12 +87,38 @@ def test_killed_then_interrupted_then_finished(run: Any, tmp_path: Path) -> None
     assert files(tmp_path) == {"m.npz", "c.npz"}
     assert killed < episodes_in(path) < 360_000
 
-    with begin(tmp_path, "from cmdpax.cli import main", *LONG, *FILE, "--out", "a.npz") as process:
+    finish(run, tmp_path, *ARGUMENTS, *LONG)
+
+
+@pytest.mark.kills
+@pytest.mark.skipif(os.name != "posix", reason="sends signals")
+def test_a_learner_that_plans_is_killed_then_finished(run: Any, tmp_path: Path) -> None:
+    """Its blocks are stretches of many episodes, and each run has its own."""
+    arguments = (*PLANNING, "--episodes", "20000")
+    assert die(tmp_path, *arguments) < 60_000
+    finish(run, tmp_path, *arguments)
+
+
+def die(folder: Path, *arguments: str) -> int:
+    """Start a process that dies; returns how many episodes its checkpoint has."""
+    with begin(folder, OFTEN + DYING, *arguments, *FILE, "--out", "a.npz") as process:
+        process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    assert len(files(folder)) == 4  # the model, the fourth file, the fifth aside, and the lock
+    killed = episodes_in(folder / "c.npz")
+    assert killed > 0
+    return killed
+
+
+def finish(run: Any, folder: Path, *arguments: str) -> None:
+    """Go on in a process that keeps no more files than others; the result is that of one run."""
+    whole = "from cmdpax.cli import main"
+    with begin(folder, whole, *arguments, *FILE, "--out", "a.npz") as process:
         _, err = process.communicate()
     assert process.returncode == 0
     assert "going on from c.npz" in err
-    assert run(*ARGUMENTS, *LONG, "--out", "b.npz")[0] == 0
-    assert_same_files(tmp_path / "a.npz", tmp_path / "b.npz")
+    assert run(*arguments, "--out", "b.npz")[0] == 0
+    assert_same_files(folder / "a.npz", folder / "b.npz")
 
 
 FEW = (*ARGUMENTS, *FILE, "--episodes", "30")

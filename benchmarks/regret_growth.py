@@ -2,10 +2,10 @@
 
     python benchmarks/regret_growth.py [--models 20] [--seeds 32] [--figure FILE.png]
 
-The exponent is the slope of log(mean regret) over log(episodes) from 10⁷ to 10⁹, where the regret
-is the sum of the strong regrets of the objective and of the largest constraint, averaged over seeds.
-The figure shows the default learner beside OptLP-bonus, Algorithm 1 and its decaying schedules, on
-one CMDP. Learners that step in every episode are run for as long as is reasonable.
+The exponent is the slope of log(mean regret) over log(episodes) from 10⁷ to 10⁹. The regret is the
+sum of the strong regrets of the objective and of the largest constraint, averaged over seeds. The
+figure shows the default learner beside OptLP-bonus, Algorithm 1 and its decaying schedules, on one
+CMDP. Learners that step in every episode are run for as long as is reasonable.
 """
 
 import argparse

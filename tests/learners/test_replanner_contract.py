@@ -20,8 +20,17 @@ REPLANNERS = [name for name in cmdpax.algorithms() if as_algorithm(name).replans
 every_replanner = pytest.mark.parametrize(
     "algorithm", [quick_or_whole(name, quick=name == "replanning") for name in REPLANNERS]
 )
-pytestmark = every_replanner
+pytestmark = [every_replanner, pytest.mark.usefixtures("short_blocks")]
 CLOSE = {"rtol": 0, "atol": 1e-9}
+SMALL = {"num_states": 3, "num_actions": 2, "horizon": 3}
+"""The sizes of `model`: a program of a learner that plans takes seconds to compile, so the tests
+share the shape, the number of constraints and the size of blocks wherever they can."""
+
+
+@pytest.fixture
+def short_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs have many blocks of stretches."""
+    monkeypatch.setattr("cmdpax.learning.stretch_group._STRETCHES_PER_BLOCK", 8)
 
 
 def learn(algorithm: str, cmdp: cmdpax.CMDP | None = None, **changes: Any) -> cmdpax.History:
@@ -55,11 +64,19 @@ class TestRuns:
             np.testing.assert_allclose(found.constraints[0], wanted.constraints, **CLOSE)
         np.testing.assert_allclose(history.unsafe[0], expected.unsafe, **CLOSE)
 
-    def test_a_run_is_the_same_alone_in_a_batch_and_on_stacked_models(self, algorithm: str) -> None:
+    def test_a_run_is_the_same_alone_and_in_the_batch_of_an_accelerator(
+        self, algorithm: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Processors with two cores run one of two seeds each; accelerators run all together."""
+        alone = [learn(algorithm, seeds=seeds) for seeds in ([4, 5], [6, 9])]
+        monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
         together = learn(algorithm, seeds=[4, 5, 6])
-        alone = learn(algorithm, seeds=[5, 9])
-        np.testing.assert_allclose(together.value[1], alone.value[0], **CLOSE)
-        np.testing.assert_allclose(together.policy[1], alone.policy[0], **CLOSE)
+        for run, (one, place) in enumerate([(alone[0], 0), (alone[0], 1), (alone[1], 0)]):
+            for name in ("value", "policy", "multipliers"):
+                found, expected = getattr(together, name)[run], getattr(one, name)[place]
+                np.testing.assert_allclose(found, expected, **CLOSE)
+            regrets = [history.strong_regret.maximum for history in (together, one)]
+            np.testing.assert_allclose(regrets[0][run], regrets[1][place], **CLOSE)
 
     def test_a_longer_run_has_the_shorter_as_its_prefix(self, algorithm: str) -> None:
         """Up to the stretch that the shorter one cannot finish."""
@@ -78,11 +95,12 @@ class TestRuns:
             few.strong_regret.objective, every.strong_regret.objective[:, at]
         )
 
-    @pytest.mark.parametrize("observations", ["mean", "bernoulli"])
-    def test_a_log_changes_nothing_and_makes_the_same_plans(
-        self, algorithm: str, observations: str
-    ) -> None:
-        """The learner that is fed with the log's episodes one by one plans bit for bit the same."""
+    def test_a_log_changes_nothing_and_makes_the_same_plans(self, algorithm: str) -> None:
+        """The learner that is fed with the log's episodes one by one makes the same plans.
+
+        Observations are summed before a learner sees them, so one kind for each of them is enough.
+        """
+        observations = "mean" if algorithm == "posterior-sampling" else "bernoulli"
         chosen: dict[str, Any] = {"optimism": "live", "observations": observations}
         with_log, without = (learn(algorithm, log=log, **chosen) for log in (True, False))
         np.testing.assert_array_equal(with_log.value, without.value)
@@ -106,36 +124,53 @@ class TestRuns:
         assert history.plans is not None
         assert history.plans.episodes.shape[1] < 1500
 
+    def test_ties_and_unreachable_states_are_policies(self, algorithm: str) -> None:
+        """Equal rewards everywhere, and a start from which two states cannot be reached."""
+        cmdp = model(1)
+        stay = np.zeros_like(cmdp.transitions)
+        stay[..., 0] = 1.0
+        flat = cmdp.replace(
+            transitions=stay,
+            rewards=np.full_like(cmdp.rewards, 0.5),
+            constraint_rewards=np.full_like(cmdp.constraint_rewards, 0.5),
+            thresholds=[1.0],
+            initial=[1.0, 0.0, 0.0],
+        )
+        history = learn(algorithm, flat)
+        assert history.summary()["strong_objective"].max() < 1e-9
+        np.testing.assert_allclose(history.policy.sum(axis=-1), 1, rtol=0, atol=1e-9)
+
 
 class TestWhereTheyRun:
     def test_plain_jitted_and_vmapped_over_seeds_and_parameters(self, algorithm: str) -> None:
         with jax.enable_x64(True):
-            cmdp, log = cast(model(2), float), logged(model(2), 6)
+            cmdp, log = cast(model(1), float), logged(model(1), 6)
+            episodes = cmdpax.Log(
+                jax.numpy.asarray(log.states, "int32"),
+                jax.numpy.asarray(log.actions, "int32"),
+                jax.numpy.asarray(log.rewards, float),
+                jax.numpy.asarray(log.constraint_rewards, float),
+            )
             configurations = [
                 configured(algorithm, seed, num_episodes=100, growth=growth)
                 for seed, growth in ((0, 0.05), (3, 0.4), (4, 2.0))
             ]
             design = designed(configurations[0])
-            runs = stack_runs(model(2).sizes, configurations, 100, float)
+            runs = stack_runs(cmdp.sizes, configurations, 100, float)
 
             def followed(run: Any) -> Any:
                 learner: Learner = make_learner(design, cmdp, run)
-                state = learner.init(run.keys)
-                for episode in zip(*log, strict=True):
-                    states, actions, rewards, others = episode
-                    trajectory = cmdpax.Log(
-                        jax.numpy.asarray(states, "int32"),
-                        jax.numpy.asarray(actions, "int32"),
-                        jax.numpy.asarray(rewards, float),
-                        jax.numpy.asarray(others, float),
-                    )
-                    state = learner.update(state, trajectory, run.keys)
+                state, _ = jax.lax.scan(
+                    lambda state, episode: (learner.update(state, episode, run.keys), None),
+                    learner.init(run.keys),
+                    episodes,
+                )
                 return learner.show(state)
 
-            together = jax.jit(jax.vmap(followed))(runs)
+            together, single = jax.jit(jax.vmap(followed))(runs), jax.jit(followed)
             for place in range(3):
                 one = jax.tree.map(lambda array, at=place: array[at], runs)
-                alone = jax.jit(followed)(one)
+                alone = single(one)
                 found = jax.tree.map(lambda array, at=place: array[at], together)
                 for mine, theirs in zip(
                     jax.tree.leaves(found), jax.tree.leaves(alone), strict=True
@@ -157,11 +192,7 @@ class TestWhereTheyRun:
             np.testing.assert_array_equal(stored["plan_episodes"], history.plans.episodes)
             assert stored["plan_policies"].shape[2:] == (3, 3, 2)
 
-    def test_a_checkpoint_goes_on_bit_for_bit(
-        self, algorithm: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr("cmdpax.learning.stretch_group._STRETCHES_PER_BLOCK", 8)
-        monkeypatch.setattr("cmdpax.learning.checkpoint._SECONDS", 0.0)
+    def test_a_checkpoint_goes_on_bit_for_bit(self, algorithm: str, tmp_path: Path) -> None:
         whole = learn(algorithm)
         calls = []
 
@@ -186,15 +217,7 @@ class TestWhereTheyRun:
                 "num_episodes": 200,
                 "seeds": 2,
                 "cmdps": [
-                    {
-                        "environment": "random",
-                        "parameters": {
-                            "num_states": 3,
-                            "num_actions": 2,
-                            "horizon": 3,
-                            "seed": [0, 1],
-                        },
-                    }
+                    {"environment": "random", "parameters": SMALL | {"seed": [0, 1]}},
                 ],
                 "algorithms": [{"name": algorithm, "growth": [0.05, 0.5]}],
             },
@@ -233,13 +256,6 @@ class TestWhereTheyRun:
         again = cmdpax.Agent.load(tmp_path / "agent.npz")
         np.testing.assert_array_equal(again.policy, agent.policy)
         assert agent.visits.sum() == 90
-
-    def test_an_accelerator_makes_the_runs_of_a_processor(
-        self, algorithm: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        expected = learn(algorithm, seeds=3)
-        monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-        assert_same_runs(learn(algorithm, seeds=3), expected)
 
     def test_shared_counts_and_lists(self, algorithm: str) -> None:
         grid = cmdpax.environments.make("gridworld", horizon=6)
@@ -285,7 +301,10 @@ def test_pessimism_is_one_number_or_one_for_each_constraint(algorithm: str, tmp_
     if algorithm != "replanning":
         pytest.skip("it has no pessimism")
     cmdp = model(2)
-    same = [learn(algorithm, cmdp, pessimism=given) for given in (0.3, [0.3, 0.3], "0.3, 0.3")]
+    plain = {"exploration": "none"}  # which compiles faster
+    same = [
+        learn(algorithm, cmdp, pessimism=given, **plain) for given in (0.3, [0.3, 0.3], "0.3, 0.3")
+    ]
     for other in same[1:]:
         assert_same_runs(same[0], other)
     assert same[1].manifest["runs"][0]["pessimism"] == [0.3, 0.3]
@@ -300,8 +319,8 @@ def test_pessimism_is_one_number_or_one_for_each_constraint(algorithm: str, tmp_
         {
             "num_episodes": 50,
             "seeds": 1,
-            "cmdps": [{"environment": "random", "parameters": {"num_constraints": 2}}],
-            "algorithms": [{"name": algorithm, "pessimism": [0.5, [0.25, 1]]}],
+            "cmdps": [{"environment": "random", "parameters": SMALL | {"num_constraints": 2}}],
+            "algorithms": [{"name": algorithm, "pessimism": [0.5, [0.25, 1]], **plain}],
         },
         tmp_path / "sweep",
     )

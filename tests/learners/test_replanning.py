@@ -11,11 +11,11 @@ import pytest
 import cmdpax
 import replanning_reference
 from cmdpax.jax_context import cast, drop_programs_if_many
-from cmdpax.learners import as_algorithm
 from cmdpax.learners.estimates import Estimates, RowPosterior
 from cmdpax.learners.exploration import posterior_bonus, sample_rows, span_bonus
 from cmdpax.learners.pooling import Errors
-from cmdpax.learning.loop import knowledge_of
+from cmdpax.learning.loop import Design, Runs, knowledge_of, make_learner, stack_runs
+from configurations import configured, designed
 from learning_cases import logged, model
 
 pytestmark = pytest.mark.usefixtures("double_precision", "few_at_a_time")
@@ -32,25 +32,40 @@ def few_at_a_time() -> None:
     drop_programs_if_many()
 
 
-def learner_of(cmdp: cmdpax.CMDP, name: str, profile: str = "known", **parameters: Any) -> Any:
-    optimism, stationary = PROFILES[profile], parameters.pop("stationary", False)
-    algorithm = as_algorithm(name)
-    knowledge = knowledge_of(
-        cast(cmdp, float),
-        cast(optimism.numbers(cmdp.sizes), float),
-        optimism.rewards == "known",
-        stationary,
-    )
-    return algorithm.factory(knowledge, algorithm.choose(parameters, 10**9))
+@functools.partial(jax.jit, static_argnames="design")
+def begun(design: Design, cmdp: cmdpax.CMDP, run: Runs) -> Any:
+    return make_learner(design, cmdp, run).init(jax.random.key(0))
 
 
-def fed(cmdp: cmdpax.CMDP, name: str, log: cmdpax.Log, **parameters: Any) -> list[dict[str, Any]]:
-    """What is shown before every episode of a log, and after the last."""
-    learner = learner_of(cmdp, name, **parameters)
-    init, update, show = (jax.jit(function) for function in learner[:3])
-    state, shown = init(jax.random.key(0)), []
+@functools.partial(jax.jit, static_argnames="design")
+def followed(design: Design, cmdp: cmdpax.CMDP, run: Runs, state: Any, episode: cmdpax.Log) -> Any:
+    return make_learner(design, cmdp, run).update(state, episode, jax.random.key(1))
+
+
+@functools.partial(jax.jit, static_argnames="design")
+def shown_by(design: Design, cmdp: cmdpax.CMDP, run: Runs, state: Any) -> Any:
+    return make_learner(design, cmdp, run).show(state)
+
+
+def fed(
+    cmdp: cmdpax.CMDP,
+    name: str,
+    log: cmdpax.Log,
+    profile: str = "known",
+    stationary: bool = False,
+    **parameters: Any,
+) -> list[dict[str, Any]]:
+    """What is shown before every episode of a log, and after the last.
+
+    Models and numbers are arguments, so that tests with the same shapes share their programs.
+    """
+    configuration = configured(name, optimism=PROFILES[profile], num_episodes=10**9, **parameters)
+    runs = stack_runs(cmdp.sizes, [configuration], 10**9, float)
+    design = designed(configuration, stationary=stationary)
+    given = (design, cast(cmdp, float), jax.tree.map(lambda array: array[0], runs))
+    state, shown = begun(*given), []
     for episode in [*zip(*log, strict=True), None]:
-        log_policy, info = show(state)
+        log_policy, info = shown_by(*given, state)
         shown.append(
             {
                 "policy": np.exp(np.asarray(log_policy)),
@@ -69,7 +84,7 @@ def fed(cmdp: cmdpax.CMDP, name: str, log: cmdpax.Log, **parameters: Any) -> lis
                 jnp.asarray(rewards, float),
                 jnp.asarray(constraint_rewards, float),
             )
-            state = update(state, trajectory, jax.random.key(1))
+            state = followed(*given, state, trajectory)
     return shown
 
 
@@ -377,24 +392,6 @@ def test_an_infeasible_estimate_is_played_with_the_largest_worst_slack(name: str
         # Before the first episode every row is uniform: the best action is the best reward.
         greedy = cmdp.constraint_rewards[0].argmax(axis=-1)
         np.testing.assert_array_equal(shown[0]["policy"].argmax(axis=-1), greedy)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_ties_and_unreachable_states_are_policies(name: str) -> None:
-    """Equal rewards everywhere, and a start from which two states cannot be reached."""
-    cmdp = model(1)
-    stay = np.zeros_like(cmdp.transitions)
-    stay[..., 0] = 1.0
-    flat = cmdp.replace(
-        transitions=stay,
-        rewards=np.full_like(cmdp.rewards, 0.5),
-        constraint_rewards=np.full_like(cmdp.constraint_rewards, 0.5),
-        thresholds=[1.0],
-        initial=[1.0, 0.0, 0.0],
-    )
-    history = cmdpax.learn(flat, name, num_episodes=300, seeds=2)
-    assert history.summary()["strong_objective"].max() < 1e-9
-    np.testing.assert_allclose(history.policy.sum(axis=-1), 1, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", NAMES)

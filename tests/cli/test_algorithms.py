@@ -119,11 +119,21 @@ class TestListing:
                 words = bounds.split(", ") if kind == "choice" else []
                 assert (each["choices"], bool(each["help"])) == (words, True)
 
-    def test_defaults_are_what_is_learned_with(self, run, saved_bandit):
+    def test_defaults_are_what_is_learned_with(self, run, saved_bandit, monkeypatch, tmp_path):
+        """As manifests say; a run is stopped when its checkpoint is opened, and not compiled."""
+
+        class OpenedError(Exception):
+            pass
+
+        def stop(path: Path, manifest: dict[str, Any]) -> None:
+            raise OpenedError(manifest)
+
+        monkeypatch.setattr("cmdpax.learning.learn.Checkpoint", stop)
         _, out, _ = run("algorithms", "--json")
         for one in json.loads(out)["algorithms"]:
-            history = cmdpax.learn(saved_bandit, one["name"], num_episodes=3)
-            (made,) = history.manifest["runs"]
+            with pytest.raises(OpenedError) as opened:
+                cmdpax.learn(saved_bandit, one["name"], num_episodes=3, checkpoint=tmp_path / "c")
+            (made,) = opened.value.args[0]["runs"]
             for each in one["parameters"]:
                 assert made[each["name"]] == each["default"]
 

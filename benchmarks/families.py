@@ -23,17 +23,20 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "queue": {"name": "queue"},
     "ring": {"name": "ring"},
 }
+ALONE = {"pooling": "none"}  # every step learns by itself
 LEARNERS: dict[str, dict[str, Any]] = {
+    "replanning": {},
     "optimistic-planning": {},
-    "replanning, posterior": {},
-    "replanning, bernstein 0.5, 0.2": {"exploration": "bernstein"},
+    "replanning, posterior": {**ALONE},
+    "replanning, bernstein 0.5, 0.2": {**ALONE, "exploration": "bernstein"},
     "replanning, bernstein 0.7, 0.1": {
+        **ALONE,
         "exploration": "bernstein",
         "deviation_weight": 0.7,
         "range_weight": 0.1,
     },
-    "replanning, count": {"exploration": "count"},
-    "replanning, none": {"exploration": "none"},
+    "replanning, count": {**ALONE, "exploration": "count"},
+    "replanning, none": {**ALONE, "exploration": "none"},
     "posterior-sampling": {},
     "regularized-primal-dual": {"max_multiplier": 20.0},
 }
@@ -62,6 +65,7 @@ def main() -> None:
     parser.add_argument("--episodes", type=int, nargs="+", default=[4000, 50_000])
     parser.add_argument("--seeds", type=int, default=8)
     parser.add_argument("--families", nargs="+", default=list(FAMILIES))
+    parser.add_argument("--learners", nargs="+", default=list(LEARNERS))
     wanted = parser.parse_args()
     warnings.simplefilter("ignore")
     for num_episodes in wanted.episodes:
@@ -69,7 +73,7 @@ def main() -> None:
             f"\nK = {num_episodes:,}, {wanted.seeds} seeds: means, standard errors of them, seconds"
         )
         for family in wanted.families:
-            for learner in LEARNERS:
+            for learner in wanted.learners:
                 begun = time.perf_counter()
                 found = sums(family, learner, num_episodes, wanted.seeds)
                 error = found.std() / len(found) ** 0.5

@@ -361,10 +361,10 @@ def test_pooled_rows_are_drawn_around_a_common_row() -> None:
     np.testing.assert_allclose(found[:, 1].var(axis=0), variance, rtol=0.1, atol=1e-12)
 
 
-def test_the_span_bonus_is_the_range_of_the_lagrangian_times_log_k_over_the_visits() -> None:
+def test_the_span_bonus_is_the_range_of_the_lagrangian_over_the_visits() -> None:
     knowledge, made = estimates()
     values = np.asarray(made.next_values[:, 0] + 0.7 * made.next_values[:, 1])
-    expected = np.ptp(values, axis=1)[:, None, None] * np.log(21) / np.asarray(made.visits)
+    expected = np.ptp(values, axis=1)[:, None, None] / np.asarray(made.visits)
     np.testing.assert_allclose(
         np.asarray(span_bonus(knowledge, made, made.weights[None])[:, 0]), expected, rtol=1e-12
     )

@@ -4,7 +4,7 @@ What is worth exploring is r + λᵀu, with the λ of the last plan, so the whol
 objective, and the constraints stay estimates. With V = V_{h+1} of r + λᵀu under the last plan and
 p̂, n visits and Λ = 1 + ‖λ‖₁, the bonus of a pair (s, a) at step h is
 
-    posterior    w ⟨p̃ - p̂, V⟩ + w' span(V) log(1 + k)/n,   p̃ drawn from the posterior at every plan
+    posterior    w √log(1 + k) ⟨p̃ - p̂, V⟩ + w' log(1 + k) span(V)/n,   p̃ ~ posterior, per plan
     bernstein    min(a √(Var_p̂(V)/n) + b (H - h) Λ/n, (H - h) Λ)
     count        Λ · scale/√n
     none         0
@@ -12,16 +12,17 @@ p̂, n visits and Λ = 1 + ‖λ‖₁, the bonus of a pair (s, a) at step h is
 with n ∨ 1 for n, or what an estimate is worth where the steps share what they have in common;
 span(V) is the range of V over the states that may follow (s, a). The draw explores what may be
 better than it looks, in proportion to how likely that is; the span tries what was hardly tried at
-all, however its draw comes out, and never quite gives it up. Where rewards are estimated from what
+all, however its draw comes out. Both grow slowly with k: plans become rarer, and a draw that is
+unlucky at all of them would cost a share of all episodes. Where rewards are estimated from what
 was observed, their own uncertainty is added: for `bernstein` their standard errors and ranges, for
 `posterior` a normal draw around each mean.
 
 Pessimism κ plans with û - κ b^u, where b^u_i is scale/√n for `count`, and otherwise
 min(√(Var_p̂(V_{u_i})/n) + (H - h)/n, H - h), with twice the deviation where the steps share counts:
-then their errors add up. The objective then gains Σ_i λ_i κ b^u_i, so that the
-Lagrangian stays as optimistic as it was. A negative κ is optimism in the constraints. Where nothing
-is feasible, each constraint has its own bonus, as above with u_i for r + λᵀu: what is worth
-exploring is then whether it can be met.
+then their errors add up. The objective gains Σ_i λ_i κ b^u_i, so that the Lagrangian stays as
+optimistic as it was. A negative κ is optimism in the constraints. Where nothing is feasible, each
+constraint has its own bonus, as above with u_i for r + λᵀu: what is worth exploring is then whether
+it can be met.
 """
 
 import jax
@@ -113,15 +114,15 @@ def posterior_bonus(
 def span_bonus(
     knowledge: Knowledge, estimates: Estimates, weights: Float[Array, "L J"]
 ) -> Float[Array, "H L S A"]:
-    """span(V) log(1 + k)/n, where span(V) is what a visit may change at most."""
-    valid, shrinking = valid_slots(knowledge) > 0, jnp.log1p(estimates.episode) / estimates.visits
+    """span(V)/n, where span(V) is what a visit may change at most."""
+    valid = valid_slots(knowledge) > 0
 
     def span(values: Float[Array, "H S"]) -> Float[Array, "H S A"]:
         following = estimates.following(values)
         largest = jnp.max(jnp.where(valid, following, -jnp.inf), axis=-1)
         return largest - jnp.min(jnp.where(valid, following, jnp.inf), axis=-1)
 
-    spans = [span(one) * shrinking for one in _sums(estimates, weights)]
+    spans = [span(one) / estimates.visits for one in _sums(estimates, weights)]
     return jnp.stack(spans, axis=1)
 
 

@@ -61,10 +61,10 @@ class Replanning(NamedTuple):
     prior: Prior = 1.0
     posterior_weight: Annotated[
         float, Parameter("weight of the draw in `posterior`", "w", at_least=0)
-    ] = 0.7
+    ] = 0.3
     span_weight: Annotated[
         float, Parameter("weight of the span of values in `posterior`", "w'", at_least=0)
-    ] = 0.02
+    ] = 0.03
     deviation_weight: Annotated[
         float, Parameter("weight of the standard deviation in `bernstein`", "a", at_least=0)
     ] = 0.5
@@ -119,7 +119,9 @@ def replanning(knowledge: Knowledge, parameters: Replanning) -> Learner:
         if kind == "posterior":
             drawn = posterior_bonus(key, knowledge, estimates, sums, parameters.prior)
             rarely = span_bonus(knowledge, estimates, sums)
-            return parameters.posterior_weight * drawn + parameters.span_weight * rarely
+            growing = jnp.log1p(estimates.episode)
+            weight = parameters.posterior_weight * jnp.sqrt(growing)
+            return weight * drawn + parameters.span_weight * growing * rarely
         return jnp.zeros_like(estimates.signals)
 
     def make_model(estimates: Estimates, key: Key[Array, ""]) -> Model:

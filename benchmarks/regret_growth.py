@@ -20,6 +20,7 @@ import numpy as np
 import cmdpax
 
 START, END = 10**7, 10**9
+FIRST_SEED = 2000  # tuning used those from 1000 on
 SCHEDULES = {
     "step_size": cmdpax.schedules.power(1.0, 0.3),
     "regularization": cmdpax.schedules.power(1.0, 0.6),
@@ -54,14 +55,14 @@ def exponents(models: int, seeds: int) -> list[float]:
     found = []
     for seed in range(models):
         begun = time.perf_counter()
-        cmdp = cmdpax.environments.make("random", seed=1000 + seed)
+        cmdp = cmdpax.environments.make("random", seed=FIRST_SEED + seed)
         record = [10**5, 10**6, START, 10**8, END]
         history = cmdpax.learn(cmdp, num_episodes=END, seeds=seeds, record=record)
         sums = lost(history)
         means = sums.mean(axis=0)
         found.append(math.log(means[-1] / means[2]) / math.log(END / START))
         print(
-            f"model {1000 + seed}: {'  '.join(f'{mean:>9,.0f}' for mean in means)}   exponent "
+            f"model {FIRST_SEED + seed}: {'  '.join(f'{mean:>9,.0f}' for mean in means)}   exponent "
             f"{found[-1]:.3f}   worst seed {sums[:, -1].max():,.0f}   "
             f"{time.perf_counter() - begun:.1f} s",
             flush=True,

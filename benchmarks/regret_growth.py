@@ -62,8 +62,8 @@ def exponents(models: int, seeds: int) -> list[float]:
         means = sums.mean(axis=0)
         found.append(math.log(means[-1] / means[2]) / math.log(END / START))
         print(
-            f"model {FIRST_SEED + seed}: {'  '.join(f'{mean:>9,.0f}' for mean in means)}   exponent "
-            f"{found[-1]:.3f}   worst seed {sums[:, -1].max():,.0f}   "
+            f"model {FIRST_SEED + seed}: {'  '.join(f'{mean:>9,.0f}' for mean in means)}   "
+            f"exponent {found[-1]:.3f}   worst seed {sums[:, -1].max():,.0f}   "
             f"{time.perf_counter() - begun:.1f} s",
             flush=True,
         )

@@ -146,6 +146,11 @@ PUBLISHED = [
     for step_size in (0.05, 0.1, 0.2)
     for tau in (0.01, 0.02)
 ]
+SCHEDULES = {
+    "step_size": cmdpax.schedules.power(1.0, 0.3),
+    "regularization": cmdpax.schedules.power(1.0, 0.6),
+    "margin": cmdpax.schedules.power(1.0, 0.5),
+}
 LEARNERS: dict[str, list[dict[str, Any]]] = {
     "replanning": [{}],
     "optimistic-planning": [{}],
@@ -153,14 +158,13 @@ LEARNERS: dict[str, list[dict[str, Any]]] = {
     "replanning, bernstein, none": [{"exploration": "bernstein", "pooling": "none"}],
     "replanning, posterior, none": [{"pooling": "none"}],
     "regularized-primal-dual": PUBLISHED,
-    "regularized-primal-dual, schedules": [
-        {
-            "step_size": cmdpax.schedules.power(1.0, 0.3),
-            "regularization": cmdpax.schedules.power(1.0, 0.6),
-            "margin": cmdpax.schedules.power(1.0, 0.5),
-        }
-    ],
+    "regularized-primal-dual, schedules": [SCHEDULES],
 }
+
+
+def lost(history: cmdpax.History) -> np.ndarray:
+    """Objective and largest constraint, strong, `[R, E]`."""
+    return history.strong_regret.objective + history.strong_regret.maximum
 
 
 def learn(family: str, name: str, seeds: int, **chosen: Any) -> list[cmdpax.History]:
@@ -183,9 +187,7 @@ def measured(family: str, seeds: int, learners: list[str]) -> Iterator[dict[str,
         begun, best = time.perf_counter(), None
         for chosen in LEARNERS[learner]:
             found = learn(family, learner.partition(",")[0], seeds, **chosen)
-            sums = np.concatenate(
-                [one.strong_regret.objective + one.strong_regret.maximum for one in found]
-            )
+            sums = np.concatenate([lost(one) for one in found])
             if best is None or sums[:, -1].mean() < best[0][:, -1].mean():
                 best = (sums, chosen)
         assert best is not None

@@ -18,14 +18,10 @@ from typing import Any
 import numpy as np
 
 import cmdpax
+from default_learner import SCHEDULES, lost
 
 START, END = 10**7, 10**9
 FIRST_SEED = 2000  # tuning used those from 1000 on
-SCHEDULES = {
-    "step_size": cmdpax.schedules.power(1.0, 0.3),
-    "regularization": cmdpax.schedules.power(1.0, 0.6),
-    "margin": cmdpax.schedules.power(1.0, 0.5),
-}
 # What is drawn: algorithm, parameters, episodes, colour.
 CURVES: dict[str, tuple[str, dict[str, Any], int, str]] = {
     "replanning (default)": ("replanning", {}, 10**9, "#0072B2"),
@@ -43,11 +39,6 @@ CURVES: dict[str, tuple[str, dict[str, Any], int, str]] = {
         "#009E73",
     ),
 }
-
-
-def lost(history: cmdpax.History) -> np.ndarray:
-    """Objective and largest constraint, strong, `[R, E]`."""
-    return history.strong_regret.objective + history.strong_regret.maximum
 
 
 def exponents(models: int, seeds: int) -> list[float]:

@@ -422,7 +422,7 @@ def test_caution_explores_whether_a_constraint_can_be_met() -> None:
         optimism=PROFILES["from 0"],
         observations="bernoulli",
     )
-    last = (history.plans.episodes > 0).sum(axis=1) - 1
+    last = history.plans.made - 1
     assert history.plans.feasible[np.arange(6), last].all()
     assert history.violation.max(axis=-1)[:, -1].max() <= 0
     assert history.unsafe[:, -1].max() < 0.1

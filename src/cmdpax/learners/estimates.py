@@ -6,11 +6,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer
 
-from cmdpax.learners.pooling import Errors, pool_rows, pool_signals
+from cmdpax.learners.pooling import LARGEST_VARIANCE, Errors, pool_rows, pool_signals
 from cmdpax.learners.statistics import Knowledge, Statistics, empirical_model
 from cmdpax.model.transitions import Successors, Transitions, Transposed, at_step
-
-_LARGEST_VARIANCE = 0.25  # of an observation in [0, 1]
 
 
 class RowPosterior(NamedTuple):
@@ -146,5 +144,5 @@ def _errors(statistics: Statistics, visits: Float[Array, "_ S A"]) -> Errors | N
     number = jnp.maximum(visits, 1)[:, None]
     means = statistics.reward_sums / number
     variances = jnp.maximum(statistics.square_sums / number - means**2, 0)
-    own = jnp.sqrt(number * variances + _LARGEST_VARIANCE) / (number + 1)
+    own = jnp.sqrt(number * variances + LARGEST_VARIANCE) / (number + 1)
     return Errors(jnp.zeros_like(own), own)

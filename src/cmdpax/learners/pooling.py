@@ -29,7 +29,7 @@ from jaxtyping import Array, Float
 
 _SMALLEST_SHARE = 1e-12  # ρ: α stays a number
 _LARGEST_SHARE = 1 - 1e-8  # 1 - ρ is not lost in rounding
-_LARGEST_VARIANCE = 0.25  # of an observation in [0, 1]
+LARGEST_VARIANCE = 0.25  # of an observation in [0, 1]
 
 
 class PooledRows(NamedTuple):
@@ -97,17 +97,15 @@ def pool_signals(
     means = sums / jnp.maximum(number, 1)
     share = share_between(number, (means - overall) ** 2, spread, axes=(0, 2, 3))
     alpha = 1 / share - 1
-    said = alpha / jnp.maximum(number + alpha, _SMALLEST_SHARE)
+    said = alpha / (number + alpha)  # e_h / n_h
     evidence = jnp.sum(said * number, axis=0, keepdims=True)
     weighted = jnp.sum(said * sums, axis=0, keepdims=True)
-    known = evidence > 0
-    centre = jnp.where(known, weighted / jnp.where(known, evidence, 1), overall)
-    centre = jnp.where(every > 0, centre, unvisited)
+    centre = jnp.where(every > 0, weighted / jnp.where(every > 0, evidence, 1), unvisited)
     # One observation more, of the largest variance: a single one shows no variance at all.
-    variance = (every * spread + _LARGEST_VARIANCE) / (every + 1)
-    own = variance * share * (1 - share) / jnp.maximum(1 - share + number * share, _SMALLEST_SHARE)
+    variance = (every * spread + LARGEST_VARIANCE) / (every + 1)
+    own = variance * share * (1 - share) / (1 - share + number * share)
     errors = Errors(said * jnp.sqrt(variance / (evidence + 1)), jnp.sqrt(own))
-    return jnp.where(number > 0, (1 - said) * means, 0) + said * centre, errors
+    return (1 - said) * means + said * centre, errors
 
 
 def share_between(
@@ -122,7 +120,7 @@ def share_between(
         visits: n_h.
         gaps: |x̄_h - x̄|².
         variances: v.
-        axes: those that are summed over; all of them without a word.
+        axes: those that are summed over; None: all of them.
     """
     share = visits / jnp.maximum(visits.sum(axis=0, keepdims=True), 1)
     within = jnp.where(visits > 0, variances * (1 - share), 0.0)

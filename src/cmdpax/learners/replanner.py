@@ -8,12 +8,11 @@
         episodes, count
 
 with d̂ the occupancy of π_j in that model; where the steps share what they have in common, n is what
-an estimate is worth. The first bound alone gives about log(K)/log(1 + g)
-plans. The second limits what a stretch is expected to add to a count to ρ times that count: without
-it an action that was rarely tried, once it looks attractive, is played for a share g of all
-episodes.
-Both are fixed when a plan is made, so that the episodes of a stretch are independent draws, and
-their counts are all that there is to know about them.
+an estimate is worth. The first bound alone gives about log(K)/log(1 + g) plans. The second limits
+what a stretch is expected to add to a count to ρ times that count: without it an action that was
+rarely tried, once it looks attractive, is played for a share g of all episodes. Both are fixed when
+a plan is made, so that the episodes of a stretch are independent draws, and their counts are all
+that there is to know about them.
 
 What differs between these learners is the model: `Model` and whoever makes it from `Estimates`.
 """
@@ -100,9 +99,7 @@ def replanner(
     with λ, and λ with the objective that it is part of, which without a cap runs away where the
     estimated model is barely feasible.
     """
-    num_constraints, horizon, num_states, num_actions = knowledge.sizes
-    dtype = knowledge.initial.dtype
-    integer = jnp.result_type(int)
+    dtype, integer = knowledge.initial.dtype, jnp.result_type(int)
 
     def planned(state: ReplannerState) -> ReplannerState:
         """The state with plan j + 1, made of all episodes so far."""
@@ -133,20 +130,7 @@ def replanner(
         return jax.lax.cond(later.remaining <= 0, planned, lambda same: same, later)
 
     def init(key: Key[Array, ""]) -> ReplannerState:
-        shape = (horizon, num_states, num_actions)
-        nothing = ReplannerState(
-            episode=jnp.ones((), integer),
-            remaining=jnp.zeros((), integer),
-            num_plans=jnp.zeros((), jnp.int32),
-            key=jax.random.key_data(key),
-            log_policy=jnp.full(shape, -jnp.log(num_actions), dtype),
-            multipliers=jnp.zeros(num_constraints, dtype),
-            constraint_values=jnp.zeros(num_constraints, dtype),
-            feasible=jnp.ones((), bool),
-            next_values=jnp.zeros((horizon, 1 + num_constraints, num_states), dtype),
-            statistics=empty_statistics(knowledge, of_stretches=True),
-        )
-        return planned(nothing)
+        return planned(_first_state(knowledge, key))
 
     def update(state: ReplannerState, trajectory: Trajectory, _: Key[Array, ""]) -> ReplannerState:
         statistics = record(knowledge, state.statistics, trajectory)
@@ -155,18 +139,37 @@ def replanner(
     def absorb(state: ReplannerState, counted: Counted, count: Integer[Array, ""]) -> Any:
         return follow(state, add(knowledge, state.statistics, counted), count.astype(integer))
 
-    def show(state: ReplannerState) -> Shown:
-        info = Info(
-            state.multipliers,
-            state.constraint_values,
-            statistics=state.statistics,
-            num_plans=state.num_plans,
-            feasible=state.feasible,
-            remaining=state.remaining,
-        )
-        return Shown(state.log_policy, info)
+    return Learner(init, update, _show, absorb)
 
-    return Learner(init, update, show, absorb)
+
+def _first_state(knowledge: Knowledge, key: Key[Array, ""]) -> ReplannerState:
+    """Before the first plan."""
+    num_constraints, horizon, num_states, num_actions = knowledge.sizes
+    dtype, integer = knowledge.initial.dtype, jnp.result_type(int)
+    return ReplannerState(
+        episode=jnp.ones((), integer),
+        remaining=jnp.zeros((), integer),
+        num_plans=jnp.zeros((), jnp.int32),
+        key=jax.random.key_data(key),
+        log_policy=jnp.full((horizon, num_states, num_actions), -jnp.log(num_actions), dtype),
+        multipliers=jnp.zeros(num_constraints, dtype),
+        constraint_values=jnp.zeros(num_constraints, dtype),
+        feasible=jnp.ones((), bool),
+        next_values=jnp.zeros((horizon, 1 + num_constraints, num_states), dtype),
+        statistics=empty_statistics(knowledge, of_stretches=True),
+    )
+
+
+def _show(state: ReplannerState) -> Shown:
+    info = Info(
+        state.multipliers,
+        state.constraint_values,
+        statistics=state.statistics,
+        num_plans=state.num_plans,
+        feasible=state.feasible,
+        remaining=state.remaining,
+    )
+    return Shown(state.log_policy, info)
 
 
 def _plan(model: Model, thresholds: Array, initial: Array, multipliers: Array) -> Plan:

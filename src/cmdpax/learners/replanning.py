@@ -128,7 +128,8 @@ def replanning(knowledge: Knowledge, parameters: Replanning) -> Learner:
         of_constraints = _constraint_bonuses(estimates, kind, scale)
         return with_bonuses(estimates, bonuses(estimates, key), of_constraints, pessimism)
 
-    return _replanner(knowledge, make_model, parameters, parameters.multiplier_cap)
+    cap, prior = parameters.multiplier_cap, parameters.prior
+    return _replanner(knowledge, make_model, parameters, multiplier_cap=cap, prior=prior)
 
 
 def posterior_sampling(knowledge: Knowledge, parameters: PosteriorSampling) -> Learner:
@@ -141,7 +142,7 @@ def posterior_sampling(knowledge: Knowledge, parameters: PosteriorSampling) -> L
             signals = signals + sample_noise(second, estimates)
         return Model(sampled_transitions(first, knowledge, estimates, parameters.prior), signals)
 
-    return _replanner(knowledge, make_model, parameters)
+    return _replanner(knowledge, make_model, parameters, prior=parameters.prior)
 
 
 def optimistic_planning(knowledge: Knowledge, parameters: OptimisticPlanning) -> Learner:
@@ -155,17 +156,17 @@ def optimistic_planning(knowledge: Knowledge, parameters: OptimisticPlanning) ->
 
 
 def _replanner(
-    knowledge: Knowledge, make_model: MakeModel, parameters: Any, multiplier_cap: Number = jnp.inf
+    knowledge: Knowledge, make_model: MakeModel, parameters: Any, **more: Number
 ) -> Learner:
+    """With the parameters that all of them have, and more."""
     return replanner(
         knowledge,
         make_model,
         growth=parameters.growth,
         stretch=parameters.stretch,
         margin=parameters.margin,
-        multiplier_cap=multiplier_cap,
         pooling=parameters.pooling,
-        prior=getattr(parameters, "prior", 1.0),
+        **more,
     )
 
 

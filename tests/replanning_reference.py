@@ -53,7 +53,7 @@ def plans(
     scale: float = 0.08,
     weights: tuple[float, float] = (0.5, 0.2),
     pessimism: float = 0.0,
-    cap: float = 10.0,
+    cap: float = 100.0,
     margin: float = 0.0,
     stationary: bool = False,
     pooling: str = "none",
@@ -132,6 +132,54 @@ def _model(cmdp: cmdpax.CMDP, counts: Counts, rewards: str, unvisited: float | N
                 variance = max(counts.squares[(j, *at)] / n[h, s, a] - mean**2, 0)
                 errors[j, h, s, a] = np.sqrt(n[h, s, a] * variance + 0.25) / (n[h, s, a] + 1)
     return p, signals, n, errors
+
+
+def posterior_model(
+    p: np.ndarray,
+    signals: np.ndarray,
+    n: np.ndarray,
+    later: np.ndarray,
+    lagrange: np.ndarray,
+    drawn: np.ndarray,
+    *,
+    noise: np.ndarray | None,
+    reduced: float,
+    episode: int,
+    weights: tuple[float, float],
+    prior: float,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """p', the signals that are planned with, and what is hoped for, all `[H, …]`.
+
+    `later` has V_{h+1} of every signal under the last plan, `drawn` the rows p̃.
+    """
+    horizon, num_signals, num_states, _ = signals.shape
+    grown, both = np.log(1 + episode), np.append(1.0, lagrange)
+    moved, planned, hopeful = np.zeros_like(p), signals.copy(), signals[:, 1:].copy()
+    hoped = np.zeros(num_states)  # W_{h+1}
+    for h in reversed(range(horizon)):
+        best = np.eye(num_states)[np.argmax(hoped)]
+        every_q = np.zeros(n.shape[1:])
+        for s, a in np.ndindex(every_q.shape):
+            free = min(1.0, weights[1] * grown / n[h, s, a]) if n[h, s, a] else 1.0
+            row = p[h, s, a] + weights[0] * np.sqrt(grown) * (drawn[h, s, a] - p[h, s, a])
+            row = np.maximum(row, 0)
+            moved[h, s, a] = (1 - free) * row / row.sum() + free * best
+            every_q[s, a] = both @ signals[h, :, s, a] + (1 - free) * p[h, s, a] @ hoped
+            every_q[s, a] += free * hoped.max()
+            for i in range(num_signals - 1):
+                values = later[h, 1 + i]
+                taken = reduced + n[h, s, a] / (n[h, s, a] + prior) * (
+                    (moved[h, s, a] - p[h, s, a]) @ values
+                )
+                planned[h, 1 + i, s, a] -= taken
+                planned[h, 0, s, a] += lagrange[i] * taken
+                hopeful[h, i, s, a] += weights[1] * grown * np.ptp(values) / max(n[h, s, a], 1)
+            if noise is not None:
+                extra = weights[0] * np.sqrt(grown) * noise[h, :, s, a]
+                planned[h, 0, s, a] += both @ extra
+                hopeful[h, :, s, a] += extra[1:]
+        hoped = every_q.max(axis=1)
+    return moved, planned, hopeful
 
 
 def share_between(visits: np.ndarray, gaps: np.ndarray, variances: np.ndarray) -> float:

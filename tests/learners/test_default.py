@@ -2,6 +2,7 @@
 
 import inspect
 
+import jax
 import numpy as np
 import pytest
 
@@ -55,3 +56,15 @@ def test_infeasible_plans_of_a_run() -> None:
     assert (history.plans.infeasible > 0).all()
     assert (history.plans.infeasible < history.plans.made).all()
     assert (history.plans.made < 1000).all()
+
+
+def test_ties_are_broken_alike_in_every_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before a goal is found all actions tie, and batches of other sizes round differently."""
+    cmdp = cmdpax.environments.make("gridworld", height=6, width=6, horizon=18)
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")  # one batch, not one per core
+
+    def runs(seeds: list[int]) -> cmdpax.History:
+        return cmdpax.learn(cmdp, num_episodes=100, seeds=seeds, record=[10, 30, 100])
+
+    many, few = runs(list(range(17))), runs([3, 11, 16])
+    np.testing.assert_allclose(many.value[[3, 11, 16]], few.value, rtol=1e-9)

@@ -30,7 +30,7 @@ class Estimates(NamedTuple):
 
     transitions: Transitions  # p̂; its first axis is 1 where the steps share their counts
     signals: Float[Array, "H J S A"]  # r̂, û
-    visits: Float[Array, "H S A"]  # n ∨ 1, or what pooled estimates are worth
+    visits: Float[Array, "H S A"]  # n, or what pooled estimates are worth
     errors: Errors | None  # of the signals; None: they are known
     rows: RowPosterior
     next_values: Float[Array, "H J S"]  # V_{h+1} of every signal
@@ -42,14 +42,22 @@ class Estimates(NamedTuple):
         """(1, λ): what the Lagrangian r + λᵀu makes of the signals."""
         return jnp.concatenate([jnp.ones(1, self.multipliers.dtype), self.multipliers])
 
+    @property
+    def visits_or_one(self) -> Float[Array, "H S A"]:
+        """n ∨ 1."""
+        return jnp.maximum(self.visits, 1)
+
     def following(self, values: Float[Array, "H S"]) -> Float[Array, "H ... T"]:
         """The values of the states that may follow each pair, for values after each step."""
+        return jax.vmap(self.following_at)(jnp.arange(values.shape[0]), values)
+
+    def following_at(
+        self, step: Integer[Array, ""], values: Float[Array, " S"]
+    ) -> Float[Array, "... T"]:
+        """The same at one step."""
         if not isinstance(self.transitions, Successors):
-            return values[:, None, None, :]
-        lists = self.transitions.successors
-        return jax.vmap(lambda step, one: one[at_step(lists, step)])(
-            jnp.arange(values.shape[0]), values
-        )
+            return values[None, None]
+        return values[at_step(self.transitions.successors, step)]
 
     @property
     def probabilities(self) -> Float[Array, "H S A T"]:
@@ -87,11 +95,11 @@ def make_estimates(
     visits = statistics.visits.astype(dtype)
     counts = statistics.storage[0].astype(dtype)
     signals, errors = model.signals, _errors(statistics, visits)
-    rows, worth = RowPosterior(counts), jnp.maximum(visits, 1)
+    rows, worth = RowPosterior(counts), visits
     if pooling == "steps" and _can_pool(knowledge):
         pooled = pool_rows(counts, _unvisited_row(knowledge), prior)
         rows = RowPosterior(counts, pooled.common, pooled.concentration)
-        worth = jnp.maximum(pooled.visits, 1)
+        worth = pooled.visits
         transitions = with_probabilities(transitions, pooled.means)
         if statistics.reward_sums is not None and statistics.square_sums is not None:
             unvisited = jnp.nan_to_num(jnp.asarray(knowledge.bonuses.unvisited_reward, dtype))

@@ -1,67 +1,193 @@
-"""What exploring is worth to a learner that plans: bonuses for the Lagrangian.
+"""What exploring is worth to a learner that plans.
 
-What is worth exploring is r + λᵀu, with the λ of the last plan, so the whole bonus goes to the
-objective, and the constraints stay estimates. With V = V_{h+1} of r + λᵀu under the last plan and
-p̂, n visits and Λ = 1 + ‖λ‖₁, the bonus of a pair (s, a) at step h is
+What is worth exploring is r + λᵀu, with the λ of the last plan; the constraints stay what the
+counts say. With V = V_{h+1} of r + λᵀu under the last plan and p̂, n visits, and Λ = 1 + ‖λ‖₁,
+`bernstein` and `count` add a bonus to the objective,
 
-    posterior    w √log(1 + k) ⟨p̃ - p̂, V⟩ + w' log(1 + k) span(V)/n,   p̃ ~ posterior, per plan
     bernstein    min(a √(Var_p̂(V)/n) + b (H - h) Λ/n, (H - h) Λ)
     count        Λ · scale/√n
     none         0
 
-with n ∨ 1 for n, or what an estimate is worth where the steps share what they have in common;
-span(V) is the range of V over the states that may follow (s, a). The draw explores what may be
-better than it looks, in proportion to how likely that is; the span tries what was hardly tried at
+with n ∨ 1 for n, or what an estimate is worth where the steps share what they have in common.
+A bonus is earned at every visit, and in a long episode a learner may earn it again and again and
+go nowhere. So `posterior` adds nothing, and moves the rows that it plans in instead:
+
+    p' = (1 - ε)(p̂ + w √log(1 + k) (p̃ - p̂)) + ε e_t,      ε = min(1, w' log(1 + k)/n),
+
+with p̃ drawn from the posterior for each plan, and e_t certain of the best state that may follow,
+which is found by a backward induction in which ε of each row is free. The draw explores what may be
+better than it looks, in proportion to how likely that is; the rest tries what was hardly tried at
 all, however its draw comes out. Both grow slowly with k: plans become rarer, and a draw that is
-unlucky at all of them would cost a share of all episodes. Where rewards are estimated from what
-was observed, their own uncertainty is added: for `bernstein` their standard errors and ranges, for
-`posterior` a normal draw around each mean.
+unlucky at all of them would cost a share of all episodes. What this does to a constraint is taken
+back to first order, to the degree that a pair has been tried:
+
+    max V_{r̂ + λᵀg} subject to V_{û_i - g_i} ≥ c_i under p',
+    g_i = n/(n + prior) ⟨p' - p̂, V_{u_i}⟩,
+
+so that r + λᵀu is that of p', and V_u of the last plan that of p̂. Where rewards are estimated from
+what was observed, their own uncertainty is added: for `bernstein` their standard errors and ranges,
+for `posterior` a normal draw around each mean.
 
 Pessimism κ plans with û - κ b^u, where b^u_i is scale/√n for `count`, and otherwise
 min(√(Var_p̂(V_{u_i})/n) + (H - h)/n, H - h), with twice the deviation where the steps share counts:
 then their errors add up. The objective gains Σ_i λ_i κ b^u_i, so that the Lagrangian stays as
-optimistic as it was. A negative κ is optimism in the constraints. Where nothing is feasible, each
-constraint has its own bonus, as above with u_i for r + λᵀu: what is worth exploring is then whether
-it can be met.
+optimistic as it was. A negative κ is optimism in the constraints. Where nothing is feasible, what
+is worth exploring is whether each constraint can be met: each has a bonus of its own then, for
+`posterior` w' log(1 + k) span(V_{u_i})/n over the states that may follow, and nothing is taken
+back.
 """
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float, Integer, Key
 
 from cmdpax.learners.estimates import Estimates, RowPosterior, valid_slots, with_probabilities
 from cmdpax.learners.replanner import Model, Number
 from cmdpax.learners.statistics import Knowledge
 from cmdpax.model.sampling import dirichlet
-from cmdpax.model.transitions import Transitions
+from cmdpax.model.transitions import Transitions, pick_step
+from cmdpax.planning.batched_induction import first_of_best
 
-_SMALLEST = 1e-300  # concentration of a Dirichlet distribution
+_SMALLEST = 1e-300  # instead of 0, where it divides or is a concentration
 
 
 def with_bonuses(
     estimates: Estimates,
     bonuses: Float[Array, "H J S A"],
-    constraint_bonuses: Float[Array, "H I S A"],
-    pessimism: Float[Array, " I"],
+    reduced: Float[Array, "H I S A"],
 ) -> Model:
     """max V_{r̂ + b + Σ_i λ_i κ b^u_i} subject to V_{û_i - κ b^u_i} ≥ c_i, under p̂.
 
     Args:
         estimates: the estimates.
         bonuses: of the Lagrangian, and of every constraint by itself.
-        constraint_bonuses: b^u.
-        pessimism: κ.
+        reduced: κ b^u.
     """
-    reduced = pessimism[None, :, None, None] * constraint_bonuses
-    gained = jnp.einsum("i,hisa->hsa", estimates.multipliers, reduced)
-    rewards = estimates.signals[:, :1] + bonuses[:, :1] + gained[:, None]
-    signals = jnp.concatenate([rewards, estimates.signals[:, 1:] - reduced], axis=1)
-    return Model(estimates.transitions, signals, estimates.signals[:, 1:] + bonuses[:, 1:])
+    rewards = estimates.signals[:, 0] + bonuses[:, 0] + _priced(estimates, reduced)
+    cautious, hopeful = (
+        estimates.signals[:, 1:] - reduced,
+        estimates.signals[:, 1:] + bonuses[:, 1:],
+    )
+    signals = jnp.concatenate([rewards[:, None], cautious], axis=1)
+    return Model(estimates.transitions, signals, hopeful)
+
+
+def posterior_model(
+    key: Key[Array, ""],
+    knowledge: Knowledge,
+    estimates: Estimates,
+    reduced: Float[Array, "H I S A"],
+    weights: tuple[Number, Number],
+    prior: Number,
+) -> Model:
+    """max V_{r̂ + λᵀ(g + κ b^u)} subject to V_{û_i - g_i - κ b^u_i} ≥ c_i, under p'.
+
+    Args:
+        key: of the draw.
+        knowledge: what the learner knows.
+        estimates: the estimates.
+        reduced: κ b^u.
+        weights: w and w'.
+        prior: weight of the uniform prior on each row.
+    """
+    first, second = jax.random.split(key)
+    growing = jnp.log1p(estimates.episode)
+    weight, rarely = weights[0] * jnp.sqrt(growing), weights[1] * growing
+    moved = _moved_rows(first, knowledge, estimates, weight, rarely, prior)
+    tried = estimates.visits / (estimates.visits + prior)
+    difference = moved - estimates.probabilities
+    every = jnp.moveaxis(estimates.next_values, 1, 0)
+    of_constraints = [_expected(difference, estimates, values) for values in every[1:]]
+    spans = [_span(knowledge, estimates, values) for values in every[1:]]
+    signals = estimates.signals
+    hopeful = signals[:, 1:] + rarely * _stacked(spans, reduced) / estimates.visits_or_one[:, None]
+    reduced = reduced + tried[:, None] * _stacked(of_constraints, reduced)
+    rewards = signals[:, 0] + _priced(estimates, reduced)
+    if estimates.errors is not None:
+        noise = weight * sample_noise(second, estimates)
+        rewards = rewards + jnp.einsum("j,hjsa->hsa", estimates.weights, noise)
+        hopeful = hopeful + noise[:, 1:]
+    planned = jnp.concatenate([rewards[:, None], signals[:, 1:] - reduced], axis=1)
+    return Model(with_probabilities(estimates.transitions, moved), planned, hopeful)
+
+
+def _moved_rows(
+    key: Key[Array, ""],
+    knowledge: Knowledge,
+    estimates: Estimates,
+    weight: Number,
+    rarely: Number,
+    prior: Number,
+) -> Float[Array, "_ S A T"]:
+    """p'; one row for all steps where they share their counts."""
+    means = estimates.probabilities
+    drawn = sample_rows(key, knowledge, estimates.rows, prior)
+    rows = jnp.maximum(means + weight * (drawn - means), 0)  # w may exceed 1
+    rows = rows / jnp.maximum(jnp.sum(rows, axis=-1, keepdims=True), _SMALLEST)
+    share = jnp.minimum(rarely / jnp.maximum(estimates.visits, _SMALLEST), 1.0)
+    slots = _best_successors(knowledge, estimates, share)
+    tables = means.shape[0]  # the first step stands for all that share their rows
+    best = jax.nn.one_hot(slots[:tables], means.shape[-1], dtype=means.dtype)
+    return (1 - share[:tables, ..., None]) * rows + share[:tables, ..., None] * best
+
+
+def _best_successors(
+    knowledge: Knowledge, estimates: Estimates, share: Float[Array, "H S A"]
+) -> Integer[Array, "H S A"]:
+    """The slots t, by backward induction for the Lagrangian where a share ε of each row is free.
+
+    W_h(s) = max_a (r̂ + λᵀû)_h(s, a) + (1 - ε) ⟨p̂, W_{h+1}⟩ + ε W_{h+1}(t).
+    """
+    lagrangian = jnp.einsum("j,hjsa->hsa", estimates.weights, estimates.signals)
+    valid = valid_slots(knowledge) > 0
+
+    def step(
+        values: Float[Array, " S"], at: tuple[Array, Array, Array]
+    ) -> tuple[Float[Array, " S"], Integer[Array, "S A"]]:
+        index, signal, free = at
+        following = estimates.following_at(index, values)
+        rows = pick_step(estimates.probabilities, index)
+        hoped = jnp.where(pick_step(valid, index), following, -jnp.inf)
+        expected = jnp.sum(rows * following, axis=-1)
+        every_q = signal + (1 - free) * expected + free * jnp.max(hoped, axis=-1)
+        return jnp.max(every_q, axis=-1), first_of_best(hoped, -1)
+
+    steps = jnp.arange(share.shape[0])
+    start = jnp.zeros(share.shape[1], share.dtype)
+    return jax.lax.scan(step, start, (steps, lagrangian, share), reverse=True)[1]
+
+
+def _priced(estimates: Estimates, signals: Float[Array, "H I S A"]) -> Float[Array, "H S A"]:
+    """λᵀ of what the constraints are reduced by."""
+    return jnp.einsum("i,hisa->hsa", estimates.multipliers, signals)
+
+
+def _stacked(
+    tables: list[Float[Array, "H S A"]], like: Float[Array, "H I S A"]
+) -> Float[Array, "H I S A"]:
+    """One table for each constraint; there may be none."""
+    return jnp.stack(tables, axis=1) if tables else jnp.zeros_like(like)
+
+
+def _expected(
+    rows: Float[Array, "_ S A T"], estimates: Estimates, values: Float[Array, "H S"]
+) -> Float[Array, "H S A"]:
+    """⟨p, V_{h+1}⟩ of rows, or of differences between rows."""
+    return jnp.sum(rows * estimates.following(values), axis=-1)
+
+
+def _span(
+    knowledge: Knowledge, estimates: Estimates, values: Float[Array, "H S"]
+) -> Float[Array, "H S A"]:
+    """The range of V over the states that may follow: what a visit may change at most."""
+    valid, following = valid_slots(knowledge) > 0, estimates.following(values)
+    largest = jnp.max(jnp.where(valid, following, -jnp.inf), axis=-1)
+    return largest - jnp.min(jnp.where(valid, following, jnp.inf), axis=-1)
 
 
 def count_bonus(estimates: Estimates, scale: Number) -> Float[Array, "H S A"]:
     """scale/√(n ∨ 1)."""
-    return scale / jnp.sqrt(estimates.visits)
+    return scale / jnp.sqrt(estimates.visits_or_one)
 
 
 def bernstein_bonus(
@@ -84,46 +210,13 @@ def bernstein_bonus(
     )
     steps = jnp.arange(horizon - 1, -1, -1, dtype=variance.dtype)  # H - h
     ranges = steps[:, None] * jnp.sum(jnp.abs(weights), axis=-1)[None]
-    errors = jnp.sqrt(variance / estimates.visits[:, None])
+    errors = jnp.sqrt(variance / estimates.visits_or_one[:, None])
     if estimates.errors is not None:
         observed = jnp.hypot(*estimates.errors)
         errors = errors + jnp.einsum("lj,hjsa->hlsa", jnp.abs(weights), observed)
         ranges = ranges + jnp.sum(jnp.abs(weights), axis=-1)[None]
-    visits, ranges = estimates.visits[:, None], ranges[:, :, None, None]
+    visits, ranges = estimates.visits_or_one[:, None], ranges[:, :, None, None]
     return jnp.minimum(deviation * errors + rest * ranges / visits, ranges)
-
-
-def posterior_bonus(
-    key: Key[Array, ""],
-    knowledge: Knowledge,
-    estimates: Estimates,
-    weights: Float[Array, "L J"],
-    prior: Number,
-) -> Float[Array, "H L S A"]:
-    """⟨p̃ - p̂, V⟩ of several sums of signals, and draws of the signals where they are estimated."""
-    first, second = jax.random.split(key)
-    drawn = sample_rows(first, knowledge, estimates.rows, prior) - estimates.probabilities
-    bonus = jnp.stack(
-        [jnp.sum(drawn * estimates.following(one), axis=-1) for one in _sums(estimates, weights)], 1
-    )
-    if estimates.errors is None:
-        return bonus
-    return bonus + jnp.einsum("lj,hjsa->hlsa", weights, sample_noise(second, estimates))
-
-
-def span_bonus(
-    knowledge: Knowledge, estimates: Estimates, weights: Float[Array, "L J"]
-) -> Float[Array, "H L S A"]:
-    """span(V)/n, where span(V) is what a visit may change at most."""
-    valid = valid_slots(knowledge) > 0
-
-    def span(values: Float[Array, "H S"]) -> Float[Array, "H S A"]:
-        following = estimates.following(values)
-        largest = jnp.max(jnp.where(valid, following, -jnp.inf), axis=-1)
-        return largest - jnp.min(jnp.where(valid, following, jnp.inf), axis=-1)
-
-    spans = [span(one) / estimates.visits for one in _sums(estimates, weights)]
-    return jnp.stack(spans, axis=1)
 
 
 def sample_rows(
@@ -166,5 +259,5 @@ def _sums(estimates: Estimates, weights: Float[Array, "L J"]) -> Float[Array, "L
 def _variance(estimates: Estimates, values: Float[Array, "H S"]) -> Float[Array, "H S A"]:
     """Var_p̂(V_{h+1}) of every pair."""
     following, rows = estimates.following(values), estimates.probabilities
-    mean = jnp.sum(rows * following, axis=-1)
+    mean = _expected(rows, estimates, values)
     return jnp.maximum(jnp.sum(rows * (following - mean[..., None]) ** 2, axis=-1), 0)

@@ -55,7 +55,7 @@ _ALGORITHMS = (
     Algorithm(
         "replanning",
         replanning,
-        summary="Exact plans on what was counted, with a bonus for the Lagrangian; plans rarely.",
+        summary="Exact plans on what was counted, which try what may be better; plans rarely.",
         replans=True,
     ),
     Algorithm(

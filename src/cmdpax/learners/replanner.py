@@ -221,7 +221,7 @@ def _stretch_length(
     stretch: Number,
 ) -> Float[Array, ""]:
     """max(1, min(⌊g k⌋, ⌊ρ min (n ∨ 1)/d̂⌋)) episodes; n is what pooled estimates are worth."""
-    mass, visits = found.occupancy, estimates.visits
+    mass, visits = found.occupancy, estimates.visits_or_one
     if knowledge.stationary:
         mass, visits = mass.sum(axis=0, keepdims=True), visits[:1]
     bound = stretch * jnp.min(jnp.where(mass > 0, visits / jnp.where(mass > 0, mass, 1), jnp.inf))

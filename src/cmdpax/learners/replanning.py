@@ -1,10 +1,11 @@
 """Replanning: constraints are estimated, and exploration belongs to the Lagrangian.
 
-    b    a bonus for r + λᵀu, λ of the last plan             exploration
-    π_j = argmax V_{r̂ + b} subject to V_{û_i - κ b^u_i} ≥ c_i, under p̂
+    p'   rows that are drawn for r + λᵀu, λ of the last plan  exploration
+    π_j = argmax V_{r̂} subject to V_{û_i - κ b^u_i} ≥ c_i, under p', with V_u as under p̂
 
 Optimism in û buys violations; here the constraints are what the counts say, and κ > 0 is a safety
-dial. OptLP-bonus ("optimistic-planning") is the other extreme, κ = -1 with `count`:
+dial. Other kinds of exploration plan under p̂, with a bonus for r + λᵀu. OptLP-bonus
+("optimistic-planning") is the other extreme, κ = -1 with `count`:
 
     π_j = argmax V_{r̂ + scale/√n} subject to V_{û_i + scale/√n} ≥ c_i.
 
@@ -23,10 +24,9 @@ from cmdpax.learners.estimates import Estimates
 from cmdpax.learners.exploration import (
     bernstein_bonus,
     count_bonus,
-    posterior_bonus,
+    posterior_model,
     sample_noise,
     sampled_transitions,
-    span_bonus,
     with_bonuses,
 )
 from cmdpax.learners.replanner import MakeModel, Model, Number, replanner
@@ -55,16 +55,16 @@ class Replanning(NamedTuple):
     growth: Growth = 0.05
     stretch: Stretch = 1.0
     exploration: Annotated[
-        str, Parameter("the bonus", choices=("posterior", "bernstein", "count", "none"))
+        str, Parameter("how it explores", choices=("posterior", "bernstein", "count", "none"))
     ] = "posterior"
     pooling: Pooling = "steps"
     prior: Prior = 1.0
     posterior_weight: Annotated[
         float, Parameter("weight of the draw in `posterior`", "w", at_least=0)
-    ] = 0.3
-    span_weight: Annotated[
-        float, Parameter("weight of the span of values in `posterior`", "w'", at_least=0)
-    ] = 0.03
+    ] = 0.35
+    untried_weight: Annotated[
+        float, Parameter("weight of the best that may follow, over n", "w'", at_least=0)
+    ] = 0.05
     deviation_weight: Annotated[
         float, Parameter("weight of the standard deviation in `bernstein`", "a", at_least=0)
     ] = 0.5
@@ -77,7 +77,7 @@ class Replanning(NamedTuple):
     ] = 0.0
     multiplier_cap: Annotated[
         float, Parameter("the largest multiplier that a bonus is made with", above=0)
-    ] = 10.0
+    ] = 100.0
     margin: Margin = 0.0
 
 
@@ -102,33 +102,20 @@ class OptimisticPlanning(NamedTuple):
 
 
 def replanning(knowledge: Knowledge, parameters: Replanning) -> Learner:
-    """The exact planner as a learner, with a bonus for the Lagrangian."""
-    scale, kind = parameters.bonus_scale, parameters.exploration
+    """The exact planner as a learner, which explores for the Lagrangian."""
+    kind, cap, prior = parameters.exploration, parameters.multiplier_cap, parameters.prior
     pessimism = _per_constraint("pessimism", parameters.pessimism, knowledge.sizes.num_constraints)
 
-    def bonuses(estimates: Estimates, key: Key[Array, ""]) -> Float[Array, "H J S A"]:
-        """Of the Lagrangian, and of every constraint by itself."""
-        single = jnp.eye(len(estimates.weights), dtype=estimates.weights.dtype)[1:]
-        sums = jnp.concatenate([estimates.weights[None], single])
-        if kind == "count":
-            sizes = jnp.sum(sums, axis=1)[None, :, None, None]
-            return sizes * count_bonus(estimates, scale)[:, None]
-        if kind == "bernstein":
-            both = (parameters.deviation_weight, parameters.range_weight)
-            return bernstein_bonus(estimates, sums, *both)
-        if kind == "posterior":
-            drawn = posterior_bonus(key, knowledge, estimates, sums, parameters.prior)
-            rarely = span_bonus(knowledge, estimates, sums)
-            growing = jnp.log1p(estimates.episode)
-            weight = parameters.posterior_weight * jnp.sqrt(growing)
-            return weight * drawn + parameters.span_weight * growing * rarely
-        return jnp.zeros_like(estimates.signals)
-
     def make_model(estimates: Estimates, key: Key[Array, ""]) -> Model:
-        of_constraints = _constraint_bonuses(estimates, kind, scale)
-        return with_bonuses(estimates, bonuses(estimates, key), of_constraints, pessimism)
+        single = jnp.eye(len(estimates.weights), dtype=estimates.weights.dtype)[1:]
+        own = _constraint_bonuses(estimates, single, kind, parameters.bonus_scale)
+        reduced = pessimism[None, :, None, None] * own
+        if kind == "posterior":
+            weights = (parameters.posterior_weight, parameters.untried_weight)
+            return posterior_model(key, knowledge, estimates, reduced, weights, prior)
+        sums = jnp.concatenate([estimates.weights[None], single])
+        return with_bonuses(estimates, _bonuses(estimates, sums, parameters), reduced)
 
-    cap, prior = parameters.multiplier_cap, parameters.prior
     return _replanner(knowledge, make_model, parameters, multiplier_cap=cap, prior=prior)
 
 
@@ -181,12 +168,27 @@ def _per_constraint(name: str, given: Any, count: int) -> Float[Array, " I"]:
     return jnp.broadcast_to(numbers, (count,))
 
 
-def _constraint_bonuses(estimates: Estimates, kind: str, scale: Number) -> Float[Array, "H I S A"]:
+def _bonuses(
+    estimates: Estimates, sums: Float[Array, "L J"], parameters: Replanning
+) -> Float[Array, "H L S A"]:
+    """Of several sums of signals: the Lagrangian, and every constraint by itself."""
+    if parameters.exploration == "count":
+        sizes = jnp.sum(sums, axis=1)[None, :, None, None]
+        return sizes * count_bonus(estimates, parameters.bonus_scale)[:, None]
+    if parameters.exploration == "bernstein":
+        return bernstein_bonus(
+            estimates, sums, parameters.deviation_weight, parameters.range_weight
+        )
+    return jnp.zeros_like(estimates.signals)
+
+
+def _constraint_bonuses(
+    estimates: Estimates, single: Float[Array, "I J"], kind: str, scale: Number
+) -> Float[Array, "H I S A"]:
     """b^u, by which κ = 1 reduces the constraints."""
-    of_constraints = estimates.signals[:, 1:]
     if kind == "count":
-        return jnp.broadcast_to(count_bonus(estimates, scale)[:, None], of_constraints.shape)
-    single = jnp.eye(1 + of_constraints.shape[1], dtype=of_constraints.dtype)[1:]
+        bonus = count_bonus(estimates, scale)[:, None]
+        return jnp.broadcast_to(bonus, estimates.signals[:, 1:].shape)
     # Errors of steps that share their counts have one sign and add up; others partly cancel.
     shared = estimates.rows.common is not None or estimates.rows.counts.shape[0] == 1
     return bernstein_bonus(estimates, single, 2.0 if shared else 1.0, 1.0)

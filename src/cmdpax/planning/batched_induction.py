@@ -26,6 +26,7 @@ from cmdpax.model.cmdp import CMDP
 from cmdpax.model.transitions import Successors, pick_step
 
 _MAX_UNROLLED = 16  # terms of a sum that are written out
+_TIED = {8: 1e-11, 4: 1e-5}  # by bytes of a number: a difference that small, relative, is a tie
 
 
 class Stack(NamedTuple):
@@ -121,16 +122,26 @@ def _kept(array: Array) -> Array:
 def _choose(
     q_values: Float[Array, "J S A B"], weights: Float[Array, "J B"]
 ) -> tuple[Float[Array, "J S B"], Integer[Array, "S B"]]:
-    """The actions that maximise Σ_j w_j Q_j, the lowest where they tie, and their values."""
+    """The actions that maximise Σ_j w_j Q_j, the first where they tie, and their values."""
     num_signals, _, num_actions, _ = q_values.shape
     q_values = _kept(q_values)
     terms = [weights[j][None, None] * q_values[j] for j in range(num_signals)]
     total = _kept(functools.reduce(operator.add, terms))
     kind = jnp.uint8 if num_actions <= 256 else jnp.int32  # [H, S] can be large
-    actions = _kept(jnp.argmax(total, axis=1).astype(kind))
+    actions = _kept(first_of_best(total, axis=1).astype(kind))
     chosen = actions[:, None] == jnp.arange(num_actions, dtype=kind)[None, :, None]
     # A sum with one term: choosing number by number is not vectorised.
     return jnp.sum(jnp.where(chosen[None], q_values, 0.0), axis=2), actions
+
+
+def first_of_best(numbers: Float[Array, "..."], axis: int) -> Integer[Array, "..."]:
+    """Where the largest number along an axis stands; the first place where several tie.
+
+    Compilers round differently in batches of another size. If the last bit chose between actions
+    that tie, a run would depend on the runs beside it.
+    """
+    largest = jnp.max(numbers, axis=axis, keepdims=True)
+    return jnp.argmax(numbers >= largest - _TIED[numbers.itemsize] * jnp.abs(largest), axis=axis)
 
 
 def _backup(models: Stack, step: Array, values: Float[Array, "J S B"]) -> Float[Array, "J S A B"]:

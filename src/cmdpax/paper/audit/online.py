@@ -25,7 +25,7 @@ from cmdpax.paper.audit.learning import (
     transitions_near,
     visits_enough,
 )
-from cmdpax.paper.audit.planning import dismiss, dismissed, reason_against
+from cmdpax.paper.audit.planning import dismissed, reason_against
 from cmdpax.paper.audit.problem import Problem, applies, unmet
 from cmdpax.paper.audit.statement import (
     Row,
@@ -80,7 +80,7 @@ def online_rows(
     sums = _sum_rows(problem, errors, allowed, happened) + _regret_rows(problem, true_values)
     against = [reason_against(algorithm, row.name) for row in sums]
     return rows + [
-        dismiss(row, reason) if reason else row for row, reason in zip(sums, against, strict=True)
+        dismissed(row, reason) if reason else row for row, reason in zip(sums, against, strict=True)
     ]
 
 

@@ -37,12 +37,7 @@ def reason_against(algorithm: Algorithm, name: str) -> str:
     return _REASONS.get(name, "") if algorithm.replans else ""
 
 
-def dismissed(statement: Statement, reason: str) -> Row:
-    """Make the row of a statement that does not apply."""
+def dismissed(statement: Statement | Row, reason: str) -> Row:
+    """Make the row of a statement that does not apply, of the statement or of its row."""
     name, place, text, *_ = statement
     return Row(name, place, text, *_NOTHING, "does not apply", {}, reason)
-
-
-def dismiss(row: Row, reason: str) -> Row:
-    """Turn a row into that of a statement that does not apply."""
-    return Row(row.name, row.place, row.text, *_NOTHING, "does not apply", {}, reason)

@@ -160,7 +160,7 @@ def posterior_model(
         best = np.eye(num_states)[np.argmax(hoped)]
         every_q = np.zeros(n.shape[1:])
         for s, a in np.ndindex(every_q.shape):
-            free = min(1.0, weights[1] * grown / n[h, s, a]) if n[h, s, a] else 1.0
+            free = min(1.0, weights[1] * grown / max(n[h, s, a], 0.25))
             row = p[h, s, a] + weights[0] * np.sqrt(grown) * (drawn[h, s, a] - p[h, s, a])
             row = np.maximum(row, 0)
             moved[h, s, a] = (1 - free) * row / row.sum() + free * best

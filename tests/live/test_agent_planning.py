@@ -181,14 +181,17 @@ def test_it_learns_a_noisy_system(stationary: bool) -> None:
         stationary=stationary,
     )
     generator = np.random.default_rng(1)
-    for _ in range(600):
+    found = []  # a single plan may be one that explores
+    for episode in range(600):
         agent.start(int(generator.choice(cmdp.num_states, p=cmdp.initial)))
         while agent.expects == "act":
             state, step = agent.state, agent.step
             assert state is not None
             agent.observe(*draw_step(cmdp, step, state, agent.act(state), generator))
         agent.end()
-    found = cmdpax.evaluate(cmdp, agent.policy)
-    assert found.value > cmdpax.solve(cmdp).value - 0.1
-    assert (found.constraint_values > cmdp.thresholds - 0.1).all()
+        if episode >= 400:
+            found.append(cmdpax.evaluate(cmdp, agent.policy))
+    assert np.mean([one.value for one in found]) > cmdpax.solve(cmdp).value - 0.1
+    reached = np.mean([one.constraint_values for one in found], axis=0)
+    assert (reached > cmdp.thresholds - 0.1).all()
     assert num_plans(agent) < 300

@@ -12,7 +12,7 @@ with n ∨ 1 for n, or what an estimate is worth where the steps share what they
 A bonus is earned at every visit, and in a long episode a learner may earn it again and again and
 go nowhere. So `posterior` adds nothing, and moves the rows that it plans in instead:
 
-    p' = (1 - ε)(p̂ + w √log(1 + k) (p̃ - p̂)) + ε e_t,      ε = min(1, w' log(1 + k)/n),
+    p' = (1 - ε)(p̂ + w √log(1 + k) (p̃ - p̂)) + ε e_t,   ε = min(1, w' log(1 + k)/(n ∨ ¼)),
 
 with p̃ drawn from the posterior for each plan, and e_t certain of the best state that may follow,
 which is found by a backward induction in which ε of each row is free. The draw explores what may be
@@ -48,6 +48,7 @@ from cmdpax.model.sampling import dirichlet
 from cmdpax.model.transitions import Transitions, pick_step
 from cmdpax.planning.batched_induction import first_of_best
 
+_NEVER = 0.25  # visits that a pair counts as which was never tried
 _SMALLEST = 1e-300  # instead of 0, where it divides or is a concentration
 
 
@@ -124,7 +125,7 @@ def _moved_rows(
     drawn = sample_rows(key, knowledge, estimates.rows, prior)
     rows = jnp.maximum(means + weight * (drawn - means), 0)  # w may exceed 1
     rows = rows / jnp.maximum(jnp.sum(rows, axis=-1, keepdims=True), _SMALLEST)
-    share = jnp.minimum(rarely / jnp.maximum(estimates.visits, _SMALLEST), 1.0)
+    share = jnp.minimum(rarely / jnp.maximum(estimates.visits, _NEVER), 1.0)
     slots = _best_successors(knowledge, estimates, share)
     tables = means.shape[0]  # the first step stands for all that share their rows
     best = jax.nn.one_hot(slots[:tables], means.shape[-1], dtype=means.dtype)

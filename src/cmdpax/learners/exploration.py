@@ -48,7 +48,7 @@ from cmdpax.model.sampling import dirichlet
 from cmdpax.model.transitions import Transitions, pick_step
 from cmdpax.planning.batched_induction import first_of_best
 
-_NEVER = 0.25  # visits that a pair counts as which was never tried
+_NEVER = 0.25  # what a pair that was never tried counts as, in visits
 _SMALLEST = 1e-300  # instead of 0, where it divides or is a concentration
 
 
@@ -64,13 +64,10 @@ def with_bonuses(
         bonuses: of the Lagrangian, and of every constraint by itself.
         reduced: κ b^u.
     """
+    of_constraints = estimates.signals[:, 1:]
     rewards = estimates.signals[:, 0] + bonuses[:, 0] + _priced(estimates, reduced)
-    cautious, hopeful = (
-        estimates.signals[:, 1:] - reduced,
-        estimates.signals[:, 1:] + bonuses[:, 1:],
-    )
-    signals = jnp.concatenate([rewards[:, None], cautious], axis=1)
-    return Model(estimates.transitions, signals, hopeful)
+    signals = jnp.concatenate([rewards[:, None], of_constraints - reduced], axis=1)
+    return Model(estimates.transitions, signals, of_constraints + bonuses[:, 1:])
 
 
 def posterior_model(

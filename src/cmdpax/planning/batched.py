@@ -16,7 +16,9 @@ and some six rounds do. Only the columns of the basis and the most promising oth
 batch goes to the last axis, where the kernels want it, and rounds go on until the last model is
 done; a model that is done does not change any more, whatever stands beside it.
 
-All tolerances are those of `feasibility`, relative to the scale of each signal, max |u_i|.
+All tolerances are those of `feasibility`, relative to the scale of each signal, max |u_i|. Actions
+whose values differ by less than 1e-11 of them tie, and the first is taken, so that bounds, too, are
+exact up to H times that.
 """
 
 from typing import Any, NamedTuple

@@ -22,7 +22,7 @@ from cmdpax.checks import (
     require_share,
     whole_number,
 )
-from cmdpax.model.cmdp import is_single
+from cmdpax.model.arrays import is_single
 
 HUGE = 10**5000  # Python refuses to write it down
 ODD: list[Any] = [None, "1", [], {}, [1, [2, 3]], np.zeros(2), -1, HUGE, -HUGE, 1j, object()]

@@ -77,21 +77,23 @@ class InfeasibleError(CmdpaxError):
     Attributes:
         slater_gap: Ξ = max_π min_i (V_{u_i}^π - c_i), here negative.
         worst_constraint: the index i that limits Ξ.
+        advice: what to change, and by how much, in the user's words.
     """
 
-    def __init__(self, slater_gap: float, worst_constraint: int) -> None:
+    def __init__(self, slater_gap: float, worst_constraint: int, advice: str | None = None) -> None:
         """Compose the sentence from the gap and the constraint that limits it."""
         self.slater_gap = slater_gap
         self.worst_constraint = worst_constraint
+        self.advice = advice
+        fix = f"constraint {worst_constraint} being the worst; lower thresholds[{worst_constraint}]"
         super().__init__(
             f"the CMDP is infeasible: every policy misses some threshold by at least "
-            f"{-slater_gap:.6g} (Slater gap {slater_gap:.6g}), constraint "
-            f"{worst_constraint} being the worst; lower thresholds[{worst_constraint}]."
+            f"{-slater_gap:.6g} (Slater gap {slater_gap:.6g}), {advice or fix}."
         )
 
-    def __reduce__(self) -> tuple[type["InfeasibleError"], tuple[float, int]]:
-        """Pickle the two numbers, not the sentence: pools of processes pass errors on."""
-        return InfeasibleError, (self.slater_gap, self.worst_constraint)
+    def __reduce__(self) -> tuple[type["InfeasibleError"], tuple[float, int, str | None]]:
+        """Pickle the parts, not the sentence: pools of processes pass errors on."""
+        return InfeasibleError, (self.slater_gap, self.worst_constraint, self.advice)
 
 
 def plain(text: str) -> str:

@@ -1,6 +1,8 @@
 """The paper's minimal example."""
 
-from cmdpax.model.cmdp import CMDP, from_costs
+import numpy as np
+
+from cmdpax.model.cmdp import CMDP
 
 
 def bandit() -> CMDP:
@@ -13,10 +15,14 @@ def bandit() -> CMDP:
     Source: Müller et al. (2024), the minimal example, with its rewards of the first two options in
     the order of its prose (they are swapped in print) and the budget on the costs.
     """
-    return from_costs(
+    return CMDP(
         transitions=[[[[1.0], [1.0], [1.0]]]],
         rewards=[[[1.0, 1 / 5, 3 / 5]]],
-        costs=[[[[9 / 10, 1 / 10, 5 / 10]]]],
-        limits=[1 / 2],
+        constraint_rewards=1 - np.array([[[[9 / 10, 1 / 10, 5 / 10]]]]),
+        thresholds=[1 / 2],
         initial=[1.0],
+        state_names=["start"],
+        action_names=["first option", "second option", "third option"],
+        constraint_names=["unspent budget"],
+        objective_name="reward",
     )

@@ -27,7 +27,6 @@ from cmdpax.learning.settings import (
 )
 from cmdpax.model.cmdp import CMDP
 from cmdpax.model.files import load
-from cmdpax.model.rescaling import require_unit_rewards
 from cmdpax.storage.limits import require_room
 
 _BATCH_BYTES = 2**30
@@ -91,7 +90,6 @@ def make_models(specification: Specification) -> dict[str, Model]:
     for index, entry in enumerate(specification.cmdps):
         try:
             for model in _models(entry):
-                require_unit_rewards(model.cmdp)
                 found.setdefault(model.cmdp.fingerprint, model)
         except (CmdpaxError, MemoryError) as error:
             raise ParameterError(f"cmdps[{index}]: {error}") from None

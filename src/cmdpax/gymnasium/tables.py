@@ -16,10 +16,11 @@ import numpy as np
 
 from cmdpax.checks import require_count
 from cmdpax.errors import ModelError, ParameterError, shown
-from cmdpax.model.cmdp import CMDP, ArrayLike, from_costs
+from cmdpax.model.arrays import ROW_SUM_TOLERANCE, ArrayLike
+from cmdpax.model.cmdp import CMDP, from_costs
 from cmdpax.model.toolbox import as_initial, as_lists
 from cmdpax.model.transitions import Successors
-from cmdpax.model.validation import ROW_SUM_TOLERANCE, validate
+from cmdpax.model.validation import validate
 
 Cost = ArrayLike | Callable[[int, int, int], float]
 """An array `[S]` or `[S, A]`, or a function `cost(state, action, next_state)`."""

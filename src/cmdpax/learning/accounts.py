@@ -9,7 +9,8 @@ from cmdpax.errors import ModelError
 from cmdpax.jax_context import in_double_precision
 from cmdpax.learning.history import Account, strong_regret, unsafe_share, weak_regret
 from cmdpax.learning.settings import UNSAFE_AT
-from cmdpax.model.cmdp import CMDP, ArrayLike, as_floats
+from cmdpax.model.arrays import ArrayLike, as_floats
+from cmdpax.model.cmdp import CMDP
 from cmdpax.model.evaluation import policy_values
 from cmdpax.model.validation import validate, validate_policy
 from cmdpax.planning.solution import solve
@@ -49,13 +50,14 @@ def account(
     return Account(
         episodes=np.arange(1, len(sequence) + 1),
         value=values[:, 0],
-        constraint_values=values[:, 1:],
+        constraint_values=cmdp.words.turn(values[:, 1:], cmdp.horizon),
         strong_regret=strong_regret(suboptimality, violation),
         weak_regret=weak_regret(suboptimality, violation),
         unsafe=unsafe_share(violation, tuple(unsafe_at)),
         unsafe_at=tuple(unsafe_at),
         optimum=solution.value,
-        thresholds=cmdp.thresholds,
+        thresholds=cmdp.bounds,
+        signs=np.broadcast_to(cmdp.words.signs, cmdp.thresholds.shape),
     )
 
 

@@ -66,13 +66,22 @@ class Collected(NamedTuple):
         )
 
     def accounts(self, task: Task) -> dict[str, Any]:
-        """What `Account` holds, and the multipliers, by name; signal 0 is the objective."""
+        """What `Account` holds, and the multipliers, by name, in the user's units and senses."""
         values, strong, weak, multipliers = (
             np.asarray(array, dtype=np.float64) for array in self.rows[:4]
         )
-        optima = np.asarray(task.optima, dtype=np.float64)
-        thresholds = np.stack([cmdp.thresholds for cmdp in task.cmdps])
-        stacked = task.design.stacked
+        horizon, stacked = task.cmdps[0].horizon, task.design.stacked
+        maps = [one.outward(horizon) for one in task.rescalings]
+        factors, offsets = (np.stack(parts)[:, None] for parts in zip(*maps, strict=True))
+        scales, signs = np.abs(factors), np.sign(factors[:, 0, 1:])
+        values, strong, weak = factors * values + offsets, scales * strong, scales * weak
+        multipliers = multipliers * scales[..., :1] / scales[..., 1:]
+        inside = [
+            [optimum, *one.cmdp.thresholds]
+            for optimum, one in zip(task.optima, task.rescalings, strict=True)
+        ]
+        targets = (factors * np.array(inside, dtype=np.float64)[:, None] + offsets)[:, 0]
+        optima, thresholds = targets[:, 0], targets[:, 1:]
         return {
             "episodes": task.recorded,
             "value": values[..., 0],
@@ -83,6 +92,7 @@ class Collected(NamedTuple):
             "unsafe_at": tuple(task.levels),
             "optimum": optima if stacked else float(optima[0]),
             "thresholds": thresholds if stacked else thresholds[0],
+            "signs": signs if stacked else signs[0],
             "multipliers": multipliers,
         }
 

@@ -4,9 +4,10 @@ Per episode k, with the true thresholds c,
 
     suboptimality_k = V_r^{π*} - V_r^{π_k},        violation_{k,i} = c_i - V_{u_i}^{π_k}.
 
-*Strong* regrets sum the positive parts, so that an unsafe episode is never paid for by a safe one;
-*weak* regrets sum the signed terms. Constraints are summed one by one, and the maximum over i is
-taken at the end.
+All of it is in the user's units; V_{u_i} and c_i are in the sense of the constraint, and violations
+are positive where it is missed. *Strong* regrets sum the positive parts, so that an unsafe episode
+is never paid for by a safe one; *weak* regrets sum the signed terms. Constraints are summed one by
+one, and the maximum over i is taken at the end.
 """
 
 import dataclasses
@@ -18,6 +19,7 @@ import numpy as np
 from jaxtyping import Float, Integer
 
 from cmdpax.model.log import Log
+from cmdpax.model.words import PLAIN, Words
 from cmdpax.storage.writing import write_npz
 
 
@@ -122,14 +124,15 @@ class Account:
     Attributes:
         episodes: `[T]`, the episodes k, the last one being K.
         value: V_r^{π_k}, `[R, T]`.
-        constraint_values: V_u^{π_k}, `[R, T, I]`.
+        constraint_values: V_u^{π_k}, `[R, T, I]`, in the senses of the constraints.
         strong_regret: cumulative positive parts: `.objective [R, T]`, `.constraints [R, T, I]`,
             `.maximum [R, T]`; exact sums over all episodes, recorded or not.
         weak_regret: cumulative signed terms, likewise.
         unsafe: share of all K episodes with some violation ≥ each of `unsafe_at`, `[R, E]`.
-        unsafe_at: the levels ε.
+        unsafe_at: the levels ε; shares of a signal's range, where it leaves [0, 1].
         optimum: V_r^{π*}, or one for each run, `[R]`.
         thresholds: c, `[I]`, or `[R, I]`.
+        signs: 1 where a constraint is "at least", -1 where "at most", like the thresholds.
     """
 
     episodes: np.ndarray
@@ -141,6 +144,7 @@ class Account:
     unsafe_at: tuple[float, ...]
     optimum: Any
     thresholds: np.ndarray
+    signs: Any = 1.0
 
     @property
     def suboptimality(self) -> np.ndarray:
@@ -149,8 +153,11 @@ class Account:
 
     @property
     def violation(self) -> np.ndarray:
-        """c - V_u^{π_k}, `[R, T, I]`."""
-        return np.asarray(np.expand_dims(self.thresholds, -2) - self.constraint_values)
+        """c - V_u^{π_k}, `[R, T, I]`, and V_u^{π_k} - c where the sense is "at most"."""
+        missing = np.expand_dims(self.thresholds, -2) - self.constraint_values
+        return np.asarray(
+            np.expand_dims(self.signs, -2) * missing if np.ndim(self.signs) else missing
+        )
 
     @property
     def worst_violation(self) -> np.ndarray:
@@ -174,6 +181,7 @@ class History(Account):
         log: the episodes themselves, if asked for.
         manifest: everything that makes these numbers again.
         plans: when a learner that plans now and then planned; None for other learners.
+        words: the names, units and senses of the model.
     """
 
     multipliers: np.ndarray
@@ -182,6 +190,7 @@ class History(Account):
     log: Log | None
     manifest: dict[str, Any]
     plans: Plans | None = None
+    words: Words = PLAIN
 
     def summary(self) -> dict[str, np.ndarray]:
         """One number per run: regrets at K, last-iterate errors, the share of unsafe episodes.
@@ -209,12 +218,15 @@ class History(Account):
             "policy": self.policy,
             "optimum": np.float64(self.optimum),
             "thresholds": self.thresholds,
+            "signs": np.broadcast_to(self.signs, np.shape(self.thresholds)),
             "manifest": np.array(json.dumps(self.manifest)),
         }
         for name, regret in (("strong", self.strong_regret), ("weak", self.weak_regret)):
             content[f"{name}_objective"] = regret.objective
             content[f"{name}_constraints"] = regret.constraints
             content[f"{name}_maximum"] = regret.maximum
+        if words := self.words.to_dict():
+            content["words"] = np.array(json.dumps(words))
         if self.potential is not None:
             content["potential"] = self.potential
         if self.log is not None:

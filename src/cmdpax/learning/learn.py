@@ -19,7 +19,7 @@ from cmdpax.learners.optimism import Optimism, as_optimism
 from cmdpax.learning.checkpoint import Checkpoint
 from cmdpax.learning.group import Collected
 from cmdpax.learning.history import History
-from cmdpax.learning.loop import Progress, make_task
+from cmdpax.learning.loop import Progress, Task, make_task
 from cmdpax.learning.manifest import read_manifest, write_manifest
 from cmdpax.learning.settings import (
     UNSAFE_AT,
@@ -30,8 +30,8 @@ from cmdpax.learning.settings import (
 )
 from cmdpax.learning.workers import find_saddles, run_batch
 from cmdpax.model.cmdp import CMDP
-from cmdpax.model.rescaling import require_unit_rewards
-from cmdpax.model.validation import validate
+from cmdpax.model.log import Log
+from cmdpax.model.rescaling import rescale
 from cmdpax.planning.solution import Solution, solve
 from cmdpax.storage.limits import require_room
 
@@ -59,7 +59,8 @@ def learn(
     """Learn a CMDP online, and account for every episode in the true model.
 
     Args:
-        cmdp: the true model; rewards in [0, 1]. The learner never sees it.
+        cmdp: the true model, in any units: what leaves [0, 1] is rescaled for the learner, which
+            never sees the model, and the accounts are in your units.
         algorithm: one of `cmdpax.algorithms()`, or a factory of your own. The default,
             "replanning", plans exactly on what it has counted; none of its parameters has to be
             tuned.
@@ -70,7 +71,8 @@ def learn(
         record: the episodes to keep: their numbers, "all" of them, or how many (evenly spaced);
             None keeps every one up to K = 100,000, beyond that 10,000 log-spaced ones. Sums are
             over all episodes either way.
-        unsafe_at: levels ε for the share of episodes with some violation ≥ ε.
+        unsafe_at: levels ε for the share of episodes with some violation ≥ ε; shares of a signal's
+            range, where it leaves [0, 1].
         potential: also compute Φ_k (constant τ > 0 and margin).
         log: also keep the episodes.
         precision: "double" or "single".
@@ -148,8 +150,7 @@ def learn_batch(
     checkpoint: str | Path | None = None,
 ) -> History:
     """`learn` for configurations of one algorithm: all runs share one compiled batch."""
-    validate(cmdp)
-    require_unit_rewards(cmdp)
+    given, cmdp = cmdp, rescale(cmdp).cmdp
     known = {configuration.optimism.rewards for configuration in configurations}
     if len(known) != 1:
         raise ParameterError("one batch cannot mix known and estimated rewards; make two.")
@@ -159,7 +160,7 @@ def learn_batch(
         raise ParameterError("one batch cannot mix parameters that are compiled in; make several.")
     require_countable(configurations[0].algorithm, settings)
     _require_room(cmdp, configurations, settings)
-    solution = solve(cmdp)
+    solution = solve(given)
     _warn_small_cap(cmdp, solution, configurations)
     if settings.stationary:
         counted = 0 if configurations[0].algorithm.replans else settings.num_episodes
@@ -168,11 +169,11 @@ def learn_batch(
     task = make_task(
         settings,
         configurations,
-        (cmdp,),
+        (given,),
         (solution.value,),
         keep_policies=_keeps_policies(cmdp, configurations, settings.num_episodes),
     )
-    manifest = write_manifest(cmdp, configurations, settings, solution)
+    manifest = write_manifest(given, configurations, settings, solution)
     watch = functools.partial(_inspect, configurations)
     opened = nullcontext() if checkpoint is None else Checkpoint(checkpoint, manifest)
     in_precision = jax.enable_x64(settings.precision == "double")
@@ -185,9 +186,21 @@ def learn_batch(
         **collected.accounts(task),
         potential=None if distance is None else np.asarray(distance, dtype=np.float64),
         policy=collected.policy,
-        log=collected.rows.log,
+        log=_in_units(task, collected.rows.log),
         manifest=manifest,
         plans=collected.plans,
+        words=given.words,
+    )
+
+
+def _in_units(task: Task, log: Log | None) -> Log | None:
+    """What was observed, in the user's units and senses."""
+    if log is None:
+        return None
+    factors, offsets = task.rescalings[0].outward(1)
+    return log._replace(
+        rewards=factors[0] * log.rewards + offsets[0],
+        constraint_rewards=factors[1:, None] * log.constraint_rewards + offsets[1:, None],
     )
 
 

@@ -26,6 +26,7 @@ from cmdpax.learners.statistics import Knowledge, Trajectory
 from cmdpax.learning.settings import Configuration, RunSettings
 from cmdpax.model.cmdp import CMDP, Sizes
 from cmdpax.model.evaluation import policy_values, signal_array, signals_of
+from cmdpax.model.rescaling import Rescaling, rescale
 from cmdpax.model.transitions import row_at, sample_index, sample_row, support_of
 
 Value = TypeVar("Value")
@@ -66,8 +67,8 @@ class Task(NamedTuple):
     """What all runs of a batch share; a stacked design has a CMDP of the same shape for each."""
 
     design: Design
-    cmdps: Sequence[CMDP]  # the one of all runs, or one per run
-    optima: Sequence[float]  # V_r^{π*}, likewise
+    rescalings: Sequence[Rescaling]  # of the CMDP of all runs, or of one per run
+    optima: Sequence[float]  # V_r^{π*} of the rescaled CMDPs, likewise
     recorded: np.ndarray
     num_episodes: int
     levels: tuple[float, ...]
@@ -76,8 +77,13 @@ class Task(NamedTuple):
         """The task of some of the runs."""
         if not self.design.stacked:
             return self
-        chosen = [self.cmdps[i] for i in members]
-        return self._replace(cmdps=chosen, optima=[self.optima[i] for i in members])
+        chosen = [self.rescalings[i] for i in members]
+        return self._replace(rescalings=chosen, optima=[self.optima[i] for i in members])
+
+    @property
+    def cmdps(self) -> list[CMDP]:
+        """What is learned: rewards in [0, 1]."""
+        return [rescaling.cmdp for rescaling in self.rescalings]
 
 
 def make_task(
@@ -88,7 +94,10 @@ def make_task(
     recorded: np.ndarray | None = None,
     keep_policies: bool = False,
 ) -> Task:
-    """The task of configurations of one algorithm, on one CMDP or on one for each of them."""
+    """The task of configurations of one algorithm, on one CMDP or on one for each of them.
+
+    CMDPs and optima are in the user's units; what is learned is rescaled to [0, 1].
+    """
     _, algorithm, chosen, optimism = configurations[0]
     design = Design(
         algorithm=algorithm.program,
@@ -102,7 +111,13 @@ def make_task(
         stationary=settings.stationary,
     )
     kept = settings.recorded if recorded is None else recorded
-    return Task(design, cmdps, optima, kept, settings.num_episodes, tuple(settings.unsafe_at))
+    found = {id(cmdp): rescale(cmdp) for cmdp in cmdps}  # many runs may share one
+    rescalings = [found[id(cmdp)] for cmdp in cmdps]
+    rescaled = [
+        one.rescaled_value(optimum) for one, optimum in zip(rescalings, optima, strict=True)
+    ]
+    levels = tuple(settings.unsafe_at)
+    return Task(design, rescalings, rescaled, kept, settings.num_episodes, levels)
 
 
 def model_bytes(cmdp: CMDP, stacked: bool) -> int:

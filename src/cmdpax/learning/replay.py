@@ -19,9 +19,8 @@ from cmdpax.learning.settings import Configuration, as_seeds
 from cmdpax.model.cmdp import CMDP
 from cmdpax.model.empirical import read_log, require_observed
 from cmdpax.model.log import Log
-from cmdpax.model.rescaling import require_unit_rewards
+from cmdpax.model.rescaling import rescale
 from cmdpax.model.transitions import Successors
-from cmdpax.model.validation import validate
 
 
 class Replay(NamedTuple):
@@ -29,7 +28,7 @@ class Replay(NamedTuple):
 
     Attributes:
         multipliers: λ_k, `[K, I]`.
-        optimistic_constraint_values: V̂_u of π_k, `[K, I]`.
+        optimistic_constraint_values: V̂_u of π_k, `[K, I]`, in the senses of the constraints.
         policies: π_k, `[K, H, S, A]`.
         q_values: Q̂_z of π_k, `[K, H, S, A]`; None for the dual algorithms.
     """
@@ -56,10 +55,11 @@ def replay(
     the profile says that they are known.
 
     Args:
-        cmdp: the model; rewards in [0, 1].
+        cmdp: the model, in any units.
         algorithm: as for `learn`, like the parameters.
         log: `.states [K, H+1]`, `.actions [K, H]`, `.rewards [K, H]`,
-            `.constraint_rewards [K, I, H]`, such as `history.log.run(0)`.
+            `.constraint_rewards [K, I, H]`, in your units and senses, such as
+            `history.log.run(0)`.
         optimism: as for `learn`.
         seed: of a learner's own randomness; the paper's algorithms have none.
         parameters: those of the algorithm.
@@ -67,9 +67,9 @@ def replay(
     Raises:
         LearnerError: as in `learn`.
     """
-    validate(cmdp)
-    require_unit_rewards(cmdp)
-    trajectories = _trajectories(cmdp, log)
+    rescaling = rescale(cmdp)
+    cmdp = rescaling.cmdp
+    trajectories = _trajectories(cmdp, log, *rescaling.outward(1))
     num_episodes = len(trajectories.actions)
     known = as_algorithm(algorithm)
     chosen = known.choose(parameters, num_episodes, ("optimism", "seed"))
@@ -80,9 +80,10 @@ def replay(
     run = jax.tree.map(lambda array: array[0], runs)
     info, policies, flaws = _feed(design, jax.device_put(cmdp), run, trajectories)
     require_sound(known.name, np.asarray(flaws)[None], lambda place: configuration.words)
+    optimistic = cmdp.words.turn(np.array(info.constraint_values), cmdp.horizon)
     return Replay(
-        np.array(info.multipliers),
-        np.array(info.constraint_values),
+        rescaling.multipliers(np.array(info.multipliers)),
+        rescaling.constraint_values(optimistic),
         np.array(policies),
         None if info.q_values is None else np.array(info.q_values),
     )
@@ -108,8 +109,8 @@ def _feed(
     return info, policies, first_flaws(flaws_of(policies.sum(axis=-1), info.multipliers), 1)
 
 
-def _trajectories(cmdp: CMDP, log: Log) -> Trajectory:
-    """The log as the learner takes it, checked against the model."""
+def _trajectories(cmdp: CMDP, log: Log, factors: np.ndarray, offsets: np.ndarray) -> Trajectory:
+    """The log as the learner takes it, from the user's units, checked against the model."""
     num_constraints, horizon, num_states, num_actions = cmdp.sizes
     arrays = read_log(log)._asdict()
     count = len(arrays["actions"])
@@ -136,8 +137,8 @@ def _trajectories(cmdp: CMDP, log: Log) -> Trajectory:
     return Trajectory(
         jnp.asarray(arrays["states"], jnp.int32),
         jnp.asarray(arrays["actions"], jnp.int32),
-        jnp.asarray(arrays["rewards"], float),
-        jnp.asarray(arrays["constraint_rewards"], float),
+        jnp.asarray((arrays["rewards"] - offsets[0]) / factors[0], float),
+        jnp.asarray((arrays["constraint_rewards"] - offsets[1:, None]) / factors[1:, None], float),
     )
 
 

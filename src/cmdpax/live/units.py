@@ -12,7 +12,7 @@ import numpy as np
 
 from cmdpax.checks import check_choice, real_number
 from cmdpax.errors import ParameterError, nearest_name, shown
-from cmdpax.model.cmdp import is_single
+from cmdpax.model.arrays import is_single
 
 SENSES = ("at least", "at most")
 ROUNDING = 1e-9

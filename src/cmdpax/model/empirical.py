@@ -14,11 +14,19 @@ import numpy as np
 
 from cmdpax.checks import check_choice, require_flag
 from cmdpax.errors import ModelError, ParameterError
-from cmdpax.model.cmdp import CMDP, as_floats, from_costs
+from cmdpax.model.arrays import as_available, as_floats
+from cmdpax.model.cmdp import CMDP
 from cmdpax.model.log import Log
-from cmdpax.model.toolbox import as_bounds, as_initial, as_lists, as_whole_number
+from cmdpax.model.toolbox import (
+    as_bounds,
+    as_initial,
+    as_lists,
+    as_whole_number,
+    require_words,
+)
 from cmdpax.model.transitions import Successors
 from cmdpax.model.validation import first_index, validate
+from cmdpax.model.words import as_senses
 from cmdpax.storage.limits import require_room
 
 _UNVISITED = ("absorbing", "uniform")
@@ -36,6 +44,9 @@ def estimate(
     stationary: bool = False,
     unvisited: str = "uniform",
     storage: str = "dense",
+    senses: Any = None,
+    available: Any = None,
+    **words: Any,
 ) -> CMDP:
     """The empirical CMDP of logged episodes: frequencies of transitions, means of observations.
 
@@ -52,15 +63,20 @@ def estimate(
             `.constraint_rewards [K, I, H]`, or `[R, K, …]` for several runs, such as `history.log`.
         num_states: S; None takes the largest state that was reached, plus 1.
         num_actions: A; None takes the largest action that was played, plus 1.
-        thresholds: `[I]`, or a number: what constraint rewards must reach at least.
-        limits: `[I]`, or a number, if the log's constraint rewards are costs: what they may reach
-            at most; converted as by `cmdpax.from_costs`. One of the two is needed if I > 0.
-        initial: a state or a distribution `[S]`; None takes the frequencies of the first states.
+        thresholds: `[I]`, or a number: what constraint rewards must reach, in their senses.
+        limits: `[I]`, or a number, if all of the log's constraint rewards are costs: what they may
+            reach at most. One of the two is needed if I > 0.
+        initial: a state, its name, or a distribution `[S]`; None takes the frequencies of the first
+            states.
         stationary: whether the steps share their counts; the CMDP is then stationary.
         unvisited: where a pair without a visit leads: "uniform" to any state, as in the
             learners' empirical models, or "absorbing" to the state itself.
         storage: "dense", or "successors" with the states that were seen to follow, which needs
             `unvisited="absorbing"`.
+        senses: "at least" or "at most", for all constraints or for each; with `thresholds`.
+        available: which actions there are, `[S, A]` or `[H, S, A]`; None: all of them.
+        words: names and units, as for `cmdpax.CMDP`. Without `num_states` and `num_actions` there
+            are as many as names.
 
     Raises:
         ModelError: the arrays are not a log; places are those of the log.
@@ -93,32 +109,67 @@ def estimate(
     log = read_log(log)
     played = log.actions != -1
     check_played(played)
+    require_words("estimate", words)
     sizes = (
-        check_indices("states", log.states, reached(played), num_states),
-        check_indices("actions", log.actions, played, num_actions),
+        check_indices("states", log.states, reached(played), _count(num_states, words, "state")),
+        check_indices("actions", log.actions, played, _count(num_actions, words, "action")),
     )
+    flags = as_available(available)
+    _require_played_available(log, played, flags, sizes)
     stationary = require_flag("stationary", stationary)
     require_observed(log, played)
     observed = np.stack([log.rewards, *np.moveaxis(log.constraint_rewards, -2, 0)])[:, played]
     bounds = _bounds(thresholds, limits, len(observed) - 1)
+    if limits is not None and senses is not None:
+        raise ParameterError('limits say "at most" already; give senses with thresholds.')
+    chosen = as_senses(senses if limits is None else "at most", len(bounds))
     horizon = played.shape[-1]
     shape = (1 if stationary else horizon, *sizes)
     num_slots = sizes[0] if storage == "dense" else 1
     room = 8 * math.prod(shape) * (num_slots + len(observed))
     require_room(f"the CMDP of {sizes[0]} states", room, 'choose storage="successors"')
     rows, following = _rows(log, played, shape), log.states[..., 1:][played]
-    signals = _means(rows, observed, shape, are_costs=limits is not None)
-    parts = (
-        _lists(rows, following, shape)
-        if storage == "successors"
-        else _frequencies(rows, following, shape, unvisited),
-        signals[0],
-        signals[1:],
-        bounds,
-        _first_states(log, played, sizes[0]) if initial is None else as_initial(initial, sizes[0]),
-        horizon,
+    signals = _means(rows, observed, shape, ("at least", *chosen))
+    names = words.get("state_names")
+    first = None if initial is None else as_initial(initial, sizes[0], names)
+    return validate(
+        CMDP(
+            _lists(rows, following, shape)
+            if storage == "successors"
+            else _frequencies(rows, following, shape, unvisited),
+            signals[0],
+            signals[1:],
+            bounds,
+            _first_states(log, played, sizes[0]) if first is None else first,
+            horizon,
+            available=flags,
+            senses=chosen,
+            **words,
+        )
     )
-    return validate(CMDP(*parts) if limits is None else from_costs(*parts))
+
+
+def _count(given: int | None, words: dict[str, Any], kind: str) -> int | None:
+    """How many states or actions there are: as said, or as many as names."""
+    names = words.get(f"{kind}_names")
+    return len(names) if given is None and names is not None else given
+
+
+def _require_played_available(
+    log: Log, played: np.ndarray, flags: np.ndarray | None, sizes: tuple[int, int]
+) -> None:
+    """Refuse a step with an action that is not available there."""
+    if flags is None or flags.shape[1:] != sizes:
+        return
+    steps = np.arange(played.shape[-1]) % len(flags)
+    states, actions = np.where(played, log.states[..., :-1], 0), np.where(played, log.actions, 0)
+    wrong = played & ~flags[np.broadcast_to(steps, played.shape), states, actions]
+    if wrong.any():
+        index = first_index(wrong)
+        raise ModelError(
+            f"the log's actions{index} is {log.actions[tuple(index)]}, which is not available in "
+            f"state {states[tuple(index)]}; correct the log, or available."
+        )
 
 
 # ------------------------------------------------------------------------------------------ the log
@@ -204,8 +255,8 @@ def check_indices(name: str, indices: np.ndarray, read: np.ndarray, size: int | 
 def _bounds(thresholds: Any, limits: Any, num_constraints: int) -> np.ndarray:
     if thresholds is not None and limits is not None:
         raise ParameterError(
-            "thresholds (at least) and limits (at most) are both given; give limits if the log's "
-            "constraint rewards are costs, and thresholds otherwise."
+            "thresholds and limits (at most) are both given; give thresholds, with senses if some "
+            "of the log's constraint rewards are costs."
         )
     if limits is not None:
         return as_bounds("limits", limits, num_constraints)
@@ -246,14 +297,14 @@ def _visits(rows: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _means(
-    rows: np.ndarray, observed: np.ndarray, shape: tuple[int, ...], *, are_costs: bool
+    rows: np.ndarray, observed: np.ndarray, shape: tuple[int, ...], senses: tuple[str, ...]
 ) -> np.ndarray:
     """Mean observations, `[1+I, H, S, A]`; where there are none, 0 or the worst observation."""
     visits = _visits(rows, shape)
     means = []
-    for index, signal in enumerate(observed):
+    for signal, sense in zip(observed, senses, strict=True):
         sums = np.bincount(rows, weights=signal, minlength=visits.size).reshape(shape)
-        worst = max(0.0, signal.max()) if index and are_costs else min(0.0, signal.min())
+        worst = max(0.0, signal.max()) if sense == "at most" else min(0.0, signal.min())
         means.append(np.where(visits > 0, sums / np.maximum(visits, 1), worst))
     return np.stack(means)
 

@@ -22,7 +22,8 @@ import numpy as np
 from jaxtyping import Array, Float, Integer
 
 from cmdpax.jax_context import in_double_precision, to_numpy
-from cmdpax.model.cmdp import CMDP, ArrayLike
+from cmdpax.model.arrays import ArrayLike
+from cmdpax.model.cmdp import CMDP
 from cmdpax.model.transitions import (
     Successors,
     Transitions,
@@ -39,7 +40,7 @@ class Evaluation(NamedTuple):
 
     Attributes:
         value: V_r^π.
-        constraint_values: V_u^π, `[I]`.
+        constraint_values: V_u^π, `[I]`, in the senses of the constraints.
         occupancy: d_h(s, a), `[H, S, A]`; sums to 1 at every step.
     """
 
@@ -65,7 +66,8 @@ def evaluate(cmdp: CMDP, policy: ArrayLike) -> Evaluation:
     """
     checked = validate_policy(validate(cmdp), policy)
     values, mass = to_numpy(evaluate_policy(cmdp, checked))
-    return Evaluation(float(values[0]), values[1:], mass)
+    reached = cmdp.words.turn(values[1:], cmdp.horizon)
+    return Evaluation(float(values[0]), reached, mass)
 
 
 @jax.jit

@@ -1,7 +1,9 @@
 """CMDPs in files: `.npz`, and `.json` for small ones.
 
 Both hold the arrays under their names: `transitions` (or `successors` and `probabilities`),
-`rewards`, `constraint_rewards`, `thresholds`, `initial`, and the number `horizon`. Nothing is ever
+`rewards`, `constraint_rewards`, `thresholds`, `initial`, and the number `horizon`; where there are
+any, also the flags `available`, and `words` with names, units and senses (an object, as text in a
+`.npz`). The arrays are constraint rewards with thresholds, whatever the senses are. Nothing is ever
 unpickled, and what would take too much memory (`cmdpax.storage.limits`) is refused before it is
 unpacked. Files are written aside and renamed, so that a file is there whole or not at all.
 """
@@ -14,10 +16,12 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from cmdpax.errors import FileError, ModelError, in_line, nearest_name
+from cmdpax.errors import FileError, ModelError, ParameterError, in_line, nearest_name, shown
+from cmdpax.model.arrays import as_floats
 from cmdpax.model.cmdp import CMDP
 from cmdpax.model.transitions import Successors
 from cmdpax.model.validation import validate
+from cmdpax.model.words import Words, make_words
 from cmdpax.storage.archives import read_npz
 from cmdpax.storage.paths import require_file
 from cmdpax.storage.texts import parse_json, read_bytes
@@ -25,6 +29,7 @@ from cmdpax.storage.writing import write_atomically, write_npz
 
 _COMMON = ("rewards", "constraint_rewards", "thresholds", "initial")
 _LISTS = Successors._fields
+_OPTIONAL = ("horizon", "available", "words")
 
 
 def load(path: str | os.PathLike[str]) -> CMDP:
@@ -39,7 +44,7 @@ def load(path: str | os.PathLike[str]) -> CMDP:
     require_file(path)
     try:
         return validate(_from_entries(read(path)))
-    except ModelError as error:
+    except (ModelError, ParameterError) as error:
         raise ModelError(f"{path}: {error}") from None
 
 
@@ -58,12 +63,16 @@ def save(cmdp: CMDP, path: str | os.PathLike[str]) -> None:
     suffix = _suffix(path)
     validate(cmdp)
     entries: dict[str, Any] = {**cmdp.named_arrays(), "horizon": cmdp.horizon}
+    words = cmdp.words.to_dict()
 
     def write_json(file: BinaryIO) -> None:
         lists = {name: np.asarray(entry).tolist() for name, entry in entries.items()}
-        file.write(json.dumps(lists).encode() + b"\n")
+        content = lists | ({"words": words} if words else {})
+        file.write(json.dumps(content).encode() + b"\n")
 
     if suffix == ".npz":
+        if words:
+            entries["words"] = np.array(json.dumps(words))
         write_npz(path, entries)
     else:
         write_atomically(path, write_json)
@@ -77,7 +86,13 @@ def _suffix(path: Path) -> str:
 
 
 def _read_npz(path: Path) -> dict[str, Any]:
-    return dict(read_npz(path, lambda names: _require_names(path, names), least_item=8))
+    entries = dict(read_npz(path, lambda names: _require_names(path, names), least_item=8))
+    if "words" in entries:
+        try:
+            entries["words"] = parse_json(str(entries["words"]))
+        except ValueError as error:
+            raise FileError(f"{path}: its words are not readable: {in_line(error)}.") from None
+    return entries
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -103,11 +118,11 @@ def _require_names(path: Path, names: Iterable[str]) -> None:
     missing = [name for name in needed if name not in found]
     if missing:
         raise FileError(f"{path} lacks the array {missing[0]!r}; it needs {', '.join(needed)}.")
-    extra = sorted(found - {*needed, "horizon"})
+    known = {*needed, *_OPTIONAL}
+    extra = sorted(found - known)
     if extra:
         raise FileError(
-            f"{path} has the unknown array {extra[0][:100]!r}; "
-            f"{nearest_name(extra[0], {*needed, 'horizon'})}."
+            f"{path} has the unknown array {extra[0][:100]!r}; {nearest_name(extra[0], known)}."
         )
 
 
@@ -120,4 +135,19 @@ def _from_entries(entries: Mapping[str, Any]) -> CMDP:
     arrays = {name: entries[name] for name in _needed(entries)}
     if "transitions" not in arrays:
         arrays["transitions"] = Successors(*(arrays.pop(name) for name in _LISTS))
-    return CMDP(**arrays, horizon=entries.get("horizon"))
+    cmdp = CMDP(**arrays, horizon=entries.get("horizon"), available=entries.get("available"))
+    words = entries.get("words")
+    return cmdp if words is None else cmdp.with_words(_read_words(cmdp, words))
+
+
+def _read_words(cmdp: CMDP, words: Any) -> Words:
+    """Names, units, senses and ceilings as `save` wrote them."""
+    if not isinstance(words, dict) or not set(words) <= set(Words._fields):
+        raise ModelError(f"words is {shown(words)}, expected an object with {Words._fields}.")
+    if cmdp.initial.ndim != 1 or cmdp.rewards.ndim != 3 or cmdp.thresholds.ndim != 1:
+        validate(cmdp)  # names the array
+    sizes = (cmdp.num_states, cmdp.num_actions, cmdp.num_constraints)
+    ceilings = words.get("ceilings")
+    if ceilings is not None:
+        words = words | {"ceilings": as_floats("ceilings", ceilings)}
+    return make_words(sizes, **words)

@@ -12,10 +12,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from cmdpax.checks import whole_number
-from cmdpax.errors import ModelError, ParameterError, shown
-from cmdpax.model.cmdp import CMDP, as_floats, from_costs
+from cmdpax.errors import ModelError, ParameterError, nearest_name, shown
+from cmdpax.model.arrays import ROUNDING, as_available, as_floats, kept_initial
+from cmdpax.model.cmdp import CMDP
 from cmdpax.model.transitions import Successors
-from cmdpax.model.validation import ROW_SUM_TOLERANCE, check_finite, validate
+from cmdpax.model.validation import check_finite, validate
+from cmdpax.model.words import as_senses
+
+_WORDS = ("state_names", "action_names", "constraint_names", "objective_name", "units")
 
 Entries: TypeAlias = tuple[np.ndarray, np.ndarray]
 """The entries of a matrix `[S, S]` that are not 0: places s·S + t, ascending, and values."""
@@ -33,6 +37,9 @@ def from_arrays(
     thresholds: Any = None,
     costs: Any = None,
     limits: Any = None,
+    senses: Any = None,
+    available: Any = None,
+    **words: Any,
 ) -> CMDP:
     """A stationary CMDP from the arrays of an MDP toolbox, with the action first.
 
@@ -40,8 +47,9 @@ def from_arrays(
     on the transition: `[A, S, S]`, or a sequence of A matrices `[S, S]`, dense or sparse. Then its
     expectation is taken; entries where the probability is 0 do not matter.
 
-    Constraints are constraint rewards with thresholds (at least), or costs with limits (at most;
-    converted as by `cmdpax.from_costs`). Without either the CMDP is a plain MDP. **A list or a
+    Constraints are constraint rewards with thresholds (at least, or as `senses` says), costs with
+    limits (at most), or both: the costs then come last. Without either the CMDP is a plain MDP. **A
+    list or a
     tuple is several signals, anything else is one**: `costs=array` or `costs=[first, second]`. One
     signal that is a sequence of matrices stands in a list: `costs=[[matrix_0, matrix_1]]`.
 
@@ -56,6 +64,10 @@ def from_arrays(
         thresholds: a number for each, or just the number where there is one.
         costs: one signal, or a list of them.
         limits: a number for each, likewise.
+        senses: "at least" or "at most", for all of `constraint_rewards` or for each.
+        available: which actions there are, `[S, A]` or `[H, S, A]`; None: all of them. Rows of
+            actions that are not available are not read.
+        words: names and units, as for `cmdpax.CMDP`.
 
     Raises:
         ModelError: the arrays do not describe a CMDP; places are those of the arrays as given.
@@ -78,24 +90,45 @@ def from_arrays(
     _check_kinds(
         constraint_rewards=constraint_rewards, thresholds=thresholds, costs=costs, limits=limits
     )
-    if costs is None and constraint_rewards is None:
-        constraint_rewards, thresholds = [], []
-    name, given = "constraint_rewards", constraint_rewards
-    bounds_name, bounds = "thresholds", thresholds
-    if costs is not None:
-        name, given, bounds_name, bounds = "costs", costs, "limits", limits
-    matrices, num_states = _read_transitions(transitions)
-    pairs = (num_states, len(matrices))
-    signals = [_expectation(*named, matrices, pairs) for named in _separate(name, given)]
-    parts = (
-        _stored(matrices, pairs),
-        _expectation("rewards", rewards, matrices, pairs)[None],
-        np.reshape(signals, (len(signals), 1, *pairs)),
-        as_bounds(bounds_name, bounds, len(signals)),
-        as_initial(initial, num_states),
-        as_whole_number("horizon", horizon),
+    require_words("from_arrays", words)
+    flags = as_available(available)
+    matrices, there = _read_transitions(transitions, flags)
+    pairs = there.shape
+    kinds = (
+        ("constraint_rewards", constraint_rewards, "thresholds", thresholds, senses),
+        ("costs", costs, "limits", limits, "at most"),
     )
-    return validate(CMDP(*parts) if costs is None else from_costs(*parts))
+    signals: list[np.ndarray] = []
+    bounds: list[float] = []
+    chosen: list[str] = []
+    for name, given, bounds_name, bound, sense in kinds:
+        if given is not None:
+            tables = [_expectation(*named, matrices, there) for named in _separate(name, given)]
+            signals += tables
+            bounds += as_bounds(bounds_name, bound, len(tables)).tolist()
+            chosen += as_senses(sense, len(tables))
+    return validate(
+        CMDP(
+            _stored(matrices, pairs),
+            _expectation("rewards", rewards, matrices, there)[None],
+            np.reshape(signals, (len(signals), 1, *pairs)),
+            bounds,
+            as_initial(initial, pairs[0], words.get("state_names")),
+            as_whole_number("horizon", horizon),
+            available=flags,
+            senses=chosen,
+            **words,
+        )
+    )
+
+
+def require_words(function: str, words: dict[str, Any]) -> None:
+    """Refuse keyword arguments that are no words of a model."""
+    for name in words:
+        if name not in _WORDS:
+            raise ParameterError(
+                f"{function} has no argument {name!r}; {nearest_name(name, _WORDS)}."
+            )
 
 
 # ------------------------------------------------------------------- numbers, where they come in
@@ -123,8 +156,10 @@ def as_bounds(name: str, value: Any, num_signals: int) -> np.ndarray:
     return bounds
 
 
-def as_initial(initial: Any, num_states: int) -> np.ndarray:
-    """The distribution of the first state, from a state or a distribution."""
+def as_initial(initial: Any, num_states: int, state_names: Any = None) -> np.ndarray:
+    """The distribution of the first state, from a state (or its name) or a distribution."""
+    if isinstance(initial, str):
+        return np.asarray(kept_initial(initial, state_names))
     state = whole_number(initial)
     if state is None:
         distribution = as_floats("initial", initial)
@@ -181,8 +216,8 @@ def _dense_entries(matrix: np.ndarray) -> Entries:
     return places, values[places]
 
 
-def _read_transitions(transitions: Any) -> tuple[Matrices, int]:
-    """The matrices of all actions, checked, and S."""
+def _read_transitions(transitions: Any, flags: np.ndarray | None) -> tuple[Matrices, np.ndarray]:
+    """The matrices of all actions, checked where the action is available, and where that is."""
     given = _read("transitions", transitions)
     matrices: Matrices
     if isinstance(given, list):
@@ -191,10 +226,13 @@ def _read_transitions(transitions: Any) -> tuple[Matrices, int]:
     else:
         _check_axes(given)
         matrices, num_states = given, given.shape[1]
+    there = np.ones((num_states, len(matrices)), bool)
+    if flags is not None and flags.shape[1:] == there.shape:
+        there = np.asarray(flags.any(axis=0))
     for action, matrix in enumerate(matrices):
         entries = _dense_entries(matrix) if isinstance(matrix, np.ndarray) else matrix
-        _check_rows(f"transitions[{action}]", entries, num_states)
-    return matrices, num_states
+        _check_rows(f"transitions[{action}]", entries, there[:, action])
+    return matrices, there
 
 
 def _check_axes(transitions: np.ndarray) -> None:
@@ -209,11 +247,12 @@ def _check_axes(transitions: np.ndarray) -> None:
     raise ModelError(f"transitions has shape {shape}, expected (A, S, S): {hint}.")
 
 
-def _check_rows(name: str, entries: Entries, num_states: int) -> None:
-    """Each row is a distribution; the sentences name the places of the given matrix."""
+def _check_rows(name: str, entries: Entries, there: np.ndarray) -> None:
+    """Each row that counts is a distribution; sentences name the places of the given matrix."""
     places, values = entries
+    num_states = len(there)
     rows, columns = np.divmod(places, num_states)
-    wrong = ~(values >= 0) | np.isinf(values)
+    wrong = there[rows] & (~(values >= 0) | np.isinf(values))
     if wrong.any():
         first = int(np.argmax(wrong))
         raise ModelError(
@@ -221,17 +260,20 @@ def _check_rows(name: str, entries: Entries, num_states: int) -> None:
             "finite and not negative."
         )
     sums = np.bincount(rows, weights=values, minlength=num_states)
-    off = np.abs(sums - 1) > ROW_SUM_TOLERANCE
+    off = there & (np.abs(sums - 1) > ROUNDING)
     if not off.any():
         return
     state = int(np.argmax(off))
     columns_sum = np.bincount(columns, weights=values, minlength=num_states)
-    transposed = bool(np.all(np.abs(columns_sum - 1) <= ROW_SUM_TOLERANCE))
-    fix = "its columns do, so give it transposed" if transposed else "divide the row by its sum"
+    fix = "divide the row by its sum"
+    if np.all(np.abs(columns_sum - 1) <= ROUNDING):
+        fix = "its columns do, so give it transposed"
+    elif sums[state] == 0:
+        fix = "if the action is not available there, say so with available="
     raise ModelError(f"{name}[{state}] sums to {sums[state]:.12g}, not to 1; {fix}.")
 
 
-def _stored(matrices: Matrices, pairs: tuple[int, int]) -> np.ndarray | Successors:
+def _stored(matrices: Matrices, pairs: tuple[int, ...]) -> np.ndarray | Successors:
     """The transitions as a CMDP has them: `[1, S, A, S]`, or lists of the entries."""
     if isinstance(matrices, np.ndarray):
         return np.swapaxes(matrices, 0, 1)[None]
@@ -264,7 +306,7 @@ def as_lists(
 
 
 def _check_kinds(**given: Any) -> None:
-    """Constraint rewards come with thresholds, costs with limits; only one of the two is given."""
+    """Constraint rewards come with thresholds, costs with limits."""
     kinds = (("constraint_rewards", "thresholds"), ("costs", "limits"))
     for kind in kinds:
         missing = [name for name in kind if given[name] is None]
@@ -274,11 +316,6 @@ def _check_kinds(**given: Any) -> None:
                 f"{there} is given without {missing[0]}; constraint_rewards go with thresholds (at "
                 "least), costs with limits (at most)."
             )
-    if all(given[name] is not None for name, _ in kinds):
-        raise ParameterError(
-            "constraint_rewards (at least) and costs (at most) are both given; give one kind, "
-            "such as the constraint rewards negated as costs."
-        )
 
 
 def _separate(name: str, signals: Any) -> list[tuple[str, Any]]:
@@ -288,9 +325,9 @@ def _separate(name: str, signals: Any) -> list[tuple[str, Any]]:
     return [(name, signals)]
 
 
-def _expectation(name: str, signal: Any, matrices: Matrices, pairs: tuple[int, int]) -> np.ndarray:
-    """A signal in any layout as `[S, A]`."""
-    num_states, num_actions = pairs
+def _expectation(name: str, signal: Any, matrices: Matrices, there: np.ndarray) -> np.ndarray:
+    """A signal in any layout as `[S, A]`; 0 where the action is not available."""
+    num_states, num_actions = pairs = there.shape
     given = _read(name, signal)
     if isinstance(given, list):
         if len(given) != num_actions:
@@ -311,6 +348,7 @@ def _expectation(name: str, signal: Any, matrices: Matrices, pairs: tuple[int, i
             f"{name} has shape {given.shape}, expected (S,) = {(num_states,)}, (S, A) = {pairs} or "
             f"(A, S, S) = {(num_actions, num_states, num_states)}{hint}."
         )
+    table = np.where(there, table, 0.0)
     wrong = ~np.isfinite(table)
     if wrong.any():
         state, action = (int(i) for i in np.argwhere(wrong)[0])

@@ -10,12 +10,10 @@ from typing import Any
 import numpy as np
 
 from cmdpax.errors import ModelError, shown
-from cmdpax.model.cmdp import CMDP, as_floats
+from cmdpax.model.arrays import ROW_SUM_TOLERANCE, as_floats, normalised
+from cmdpax.model.cmdp import CMDP
 from cmdpax.model.transitions import Successors
 from cmdpax.storage.limits import require_room
-
-ROW_SUM_TOLERANCE = 1e-8
-"""How far a distribution may be from summing to one."""
 
 MOST_STEPS = 10_000_000
 """The largest horizon: a stationary model can declare any, and planning goes through every step."""
@@ -57,6 +55,7 @@ def validate(cmdp: CMDP) -> CMDP:
     pairs = (num_states, num_actions)
     _check_shape("rewards", cmdp.rewards, "(H, S, A)", (cmdp.horizon, *pairs), steps_axis=0)
     _check_constraints(cmdp, pairs)
+    _check_available(cmdp, pairs)
     _check_shape("initial", cmdp.initial, "(S,)", (num_states,))
     _check_room(cmdp)
     for name in ("rewards", "constraint_rewards", "thresholds", "initial"):
@@ -72,14 +71,25 @@ def validate(cmdp: CMDP) -> CMDP:
 def validate_policy(cmdp: CMDP, policy: Any) -> np.ndarray:
     """Check a policy of the model; returns it as float64 `[H, S, A]`.
 
-    A leading axis of 1 is a stationary policy and is repeated.
+    A leading axis of 1 is a stationary policy and is repeated. Rows that miss 1 by rounding are
+    divided by their sums.
     """
-    policy = as_floats("policy", policy)
+    policy = normalised(as_floats("policy", policy))
     _, horizon, *pairs = cmdp.sizes
     _check_shape("policy", policy, "(H, S, A)", (horizon, *pairs), steps_axis=0)
     check_finite("policy", policy)
     _check_distributions("policy", policy)
-    return np.broadcast_to(policy, (horizon, *pairs))
+    policy = np.broadcast_to(policy, (horizon, *pairs))
+    if cmdp.available is not None:
+        wrong = (policy > 0) & ~np.broadcast_to(cmdp.available, policy.shape)
+        if wrong.any():
+            step, state, action = first_index(wrong)
+            raise ModelError(
+                f"policy{[step, state, action]} is {policy[step, state, action]:.6g}, but "
+                f"{cmdp.words.action(action)} is not available in {cmdp.words.state(state)} at "
+                f"step {step}; give it probability 0."
+            )
+    return policy
 
 
 def _check_transitions(transitions: Any, horizon: int) -> tuple[int, int]:
@@ -163,6 +173,21 @@ def _check_constraints(cmdp: CMDP, pairs: tuple[int, int]) -> None:
     _check_shape("constraint_rewards", rewards, "(I, H, S, A)", expected, steps_axis=1)
 
 
+def _check_available(cmdp: CMDP, pairs: tuple[int, int]) -> None:
+    flags = cmdp.available
+    if flags is None:
+        return
+    _check_shape("available", flags, "(H, S, A)", (cmdp.horizon, *pairs), steps_axis=0)
+    stuck = ~flags.any(axis=-1)
+    if stuck.any():
+        step, state = first_index(stuck)
+        when = f" at step {step}" if len(flags) > 1 else ""
+        raise ModelError(
+            f"{cmdp.words.state(state)} has no available action{when}; make one available, such as "
+            "waiting there."
+        )
+
+
 def _check_shape(
     name: str,
     array: np.ndarray,
@@ -204,7 +229,10 @@ def _check_distributions(name: str, array: np.ndarray) -> None:
         index = first_index(off)
         place, row = (f"{name}{index}", "the row") if index else (name, "it")
         total = float(sums[tuple(index)])
-        raise ModelError(f"{place} sums to {total:.12g}, not to 1; divide {row} by its sum.")
+        fix = f"divide {row} by its sum"
+        if total == 0 and len(index) == 3:
+            fix = "if the action is not available there, say so with available="
+        raise ModelError(f"{place} sums to {total:.12g}, not to 1; {fix}.")
 
 
 def first_index(mask: np.ndarray | np.bool) -> list[int]:

@@ -29,8 +29,8 @@ import numpy as np
 from jax.custom_batching import custom_vmap
 from jaxtyping import Array, Bool, Float, Integer
 
+from cmdpax.model.arrays import ROW_SUM_TOLERANCE
 from cmdpax.model.cmdp import CMDP
-from cmdpax.model.validation import ROW_SUM_TOLERANCE
 from cmdpax.planning.batched_induction import (
     Stack,
     markov_policy,

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cmdpax.errors import InfeasibleError, SolverError
+from cmdpax.model.cmdp import CMDP
 from cmdpax.planning.column_generation import Generator
 from cmdpax.planning.master import Outcome
 
@@ -142,3 +143,49 @@ def slater_gap_of(generator: Generator, thresholds: np.ndarray) -> SlaterGap:
     if (gap - reached) * share.sum() <= SLACK_TOLERANCE * scaled.limit:
         gap = reached  # rounder numbers
     return SlaterGap(float(np.ldexp(gap, smallest)) + 0.0, int(share.argmax()))  # no -0.0
+
+
+def advise(generator: Generator, cmdp: CMDP, missed: SlaterGap) -> InfeasibleError:
+    """The error of an infeasible model, with what to change in the words of its users."""
+    index, words, horizon = missed.constraint, cmdp.words, cmdp.horizon
+    name, most = words.constraint(index), words.sense(index) == "at most"
+    bound = float(cmdp.bounds[index])
+    best = _best_of(generator, cmdp.thresholds, index)
+    if best is None:
+        together = "every threshold" if words.senses is None else "every limit"
+        advice = f"and relaxing {name} alone is not enough; relax {together} by that much"
+        return InfeasibleError(*missed, advice)
+    reached = float(words.turn(np.asarray(best), horizon, index))
+    change = words.amount(abs(reached - bound), 1 + index)
+    fix = (
+        f"raise its limit by {change}"
+        if most
+        else f"lower thresholds[{index}] by {change}"
+        if words.constraint_names is None
+        else f"lower its threshold by {change}"
+    )
+    others = ", the others being met" if cmdp.num_constraints > 1 else ""
+    advice = (
+        f"{name} being the worst: it must be {words.sense(index)} "
+        f"{words.amount(bound, 1 + index)}, and {words.amount(reached, 1 + index)} is the "
+        f"{'least' if most else 'most'} that can be reached{others}; {fix}"
+    )
+    return InfeasibleError(*missed, advice)
+
+
+def _best_of(generator: Generator, thresholds: np.ndarray, index: int) -> float | None:
+    """max_π V_{u_i} where the other thresholds are met; None where they cannot be."""
+    scaled, signal = generator.scaled, 1 + index
+    thresholds = thresholds.copy()
+    thresholds[index] = loosest_threshold(generator, index)
+    try:
+        found = maximise(generator, thresholds, SLACK_TOLERANCE, signal, explain=False)
+    except (InfeasibleError, SolverError):
+        return None
+    return scaled.number(found.value, signal)
+
+
+def loosest_threshold(generator: Generator, index: int) -> float:
+    """A threshold that every policy meets, in the user's units: as good as no constraint."""
+    scaled, signal = generator.scaled, 1 + index
+    return -2 * scaled.limit * scaled.number(scaled.magnitudes[signal], signal)

@@ -34,10 +34,12 @@ from cmdpax.errors import (
     shown,
 )
 from cmdpax.jax_context import in_double_precision
-from cmdpax.model.cmdp import CMDP, as_floats
+from cmdpax.model.arrays import as_floats
+from cmdpax.model.cmdp import CMDP
 from cmdpax.model.validation import validate
+from cmdpax.model.words import PLAIN, Words
 from cmdpax.planning.column_generation import Generator
-from cmdpax.planning.feasibility import maximise
+from cmdpax.planning.feasibility import loosest_threshold, maximise
 from cmdpax.planning.master import Outcome
 from cmdpax.planning.recovery import mix, mixture_values
 from cmdpax.planning.solution import in_user_units
@@ -51,6 +53,8 @@ MOST_POINTS = 100_000
 class Frontier(NamedTuple):
     """Optima of a CMDP against the threshold of one constraint; NaN where it is infeasible.
 
+    Thresholds and values are in the senses of the constraints.
+
     Attributes:
         thresholds: the values of c_i, `[T]`, in the order asked for.
         value: V_r^{π*} at each, `[T]`.
@@ -62,7 +66,8 @@ class Frontier(NamedTuple):
         constraint: i.
         num_columns: policies that column generation used, in all.
         largest_feasible: the largest c_i that can be met, given the other thresholds; -∞ if those
-            alone are infeasible.
+            alone are infeasible. Where the sense is "at most", the smallest, or ∞.
+        words: the names, units and senses of the model.
     """
 
     thresholds: np.ndarray
@@ -74,13 +79,14 @@ class Frontier(NamedTuple):
     constraint: int
     num_columns: int
     largest_feasible: float
+    words: Words = PLAIN
 
 
 @in_double_precision
 def frontier(
     cmdp: CMDP,
     *,
-    constraint: int = 0,
+    constraint: int | str = 0,
     thresholds: npt.ArrayLike | None = None,
     num_points: int = 20,
     tolerance: float = 1e-10,
@@ -99,8 +105,8 @@ def frontier(
 
     Args:
         cmdp: the model; any finite rewards.
-        constraint: i, from 0.
-        thresholds: values of c_i, in any order; None chooses `num_points` of them.
+        constraint: i, from 0, or its name.
+        thresholds: values of c_i, in any order and in its sense; None chooses `num_points` of them.
         num_points: how many to choose, 4 at least.
         tolerance: the gap at which a point is solved, as for `cmdpax.solve`.
         max_columns: points also stop at this many columns in all, once some mixture of them is
@@ -119,12 +125,17 @@ def frontier(
         0.9
     """
     validate(cmdp)
-    _check(cmdp, constraint, num_points)
+    constraint = _check(cmdp, constraint, num_points)
     tolerance = require_positive("tolerance", tolerance)
     max_columns = require_count("max_columns", max_columns)
     generator = Generator(cmdp, None, max_columns)
     start, width, largest_feasible = _ends(generator, cmdp, constraint, tolerance)
-    chosen = _spaced(start, width, num_points) if thresholds is None else _numbers(thresholds)
+    words, horizon = cmdp.words, cmdp.horizon
+    chosen = _spaced(start, width, num_points)
+    if thresholds is not None:
+        chosen = words.turn(_numbers(thresholds), horizon, constraint)
+    elif words.sense(constraint) == "at most":
+        chosen = chosen[::-1]  # ascending as users read them
     values = np.full((len(chosen), 1 + cmdp.num_constraints), np.nan)
     multipliers, gaps = np.full_like(values[:, 1:], np.nan), np.full(len(chosen), np.nan)
     still_open: list[float] = []
@@ -142,15 +153,16 @@ def frontier(
     if still_open:
         _warn(still_open, len(chosen), len(generator.columns), tolerance)
     return Frontier(
-        thresholds=chosen,
+        thresholds=words.turn(chosen, horizon, constraint),
         value=values[:, 0],
         multipliers=multipliers,
-        constraint_values=values[:, 1:],
+        constraint_values=words.turn(values[:, 1:], horizon),
         gap=gaps,
         feasible=~np.isnan(values[:, 0]),
-        constraint=int(constraint),
+        constraint=constraint,
         num_columns=len(generator.columns),
-        largest_feasible=largest_feasible,
+        largest_feasible=float(words.turn(np.asarray(largest_feasible), horizon, constraint)),
+        words=words,
     )
 
 
@@ -171,7 +183,7 @@ def _ends(
     """
     scaled, signal = generator.scaled, 1 + constraint
     magnitude = scaled.number(scaled.magnitudes[signal], signal)
-    thresholds = _with(cmdp, constraint, -2 * scaled.limit * magnitude)
+    thresholds = _with(cmdp, constraint, loosest_threshold(generator, constraint))
     try:
         weights = maximise(generator, thresholds, tolerance, explain=False).weights
         start = mixture_values(mix(generator.columns, weights))[signal]
@@ -217,17 +229,22 @@ def _numbers(thresholds: npt.ArrayLike) -> np.ndarray:
     return numbers
 
 
-def _check(cmdp: CMDP, constraint: Any, num_points: Any) -> None:
+def _check(cmdp: CMDP, constraint: Any, num_points: Any) -> int:
+    """The index of the constraint."""
     if not cmdp.num_constraints:
         raise ParameterError(
             "the CMDP has no constraints, hence no frontier; cmdpax.solve finds its optimum."
         )
     index = whole_number(constraint)
-    if index is None or not 0 <= index < cmdp.num_constraints:
+    if isinstance(constraint, str):
+        index = cmdp.words.index_of("constraint", constraint, cmdp.num_constraints)
+    elif index is None or not 0 <= index < cmdp.num_constraints:
         last = cmdp.num_constraints - 1
         allowed = f"a whole number from 0 to {last}" if last else "0, the only one"
         raise ParameterError(f"constraint is {shown(constraint)}, it must be {allowed}.")
     require_count("num_points", num_points, _FEWEST_POINTS, MOST_POINTS)
+    assert index is not None
+    return index
 
 
 def _optimum(

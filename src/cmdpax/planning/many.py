@@ -25,7 +25,8 @@ import numpy as np
 from cmdpax.checks import require_positive
 from cmdpax.errors import InfeasibleError, ModelError, ParameterError, SolverError
 from cmdpax.jax_context import drop_programs_if_many, in_double_precision
-from cmdpax.model.cmdp import CMDP, ArrayLike, as_floats
+from cmdpax.model.arrays import ArrayLike, as_floats
+from cmdpax.model.cmdp import CMDP
 from cmdpax.model.transitions import Successors
 from cmdpax.model.validation import validate
 from cmdpax.planning import batched

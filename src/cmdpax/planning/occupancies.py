@@ -63,7 +63,7 @@ def _has_slack(scaled: Scaled) -> bool:
 def slater_gap_by_occupancies(scaled: Scaled, thresholds: np.ndarray) -> SlaterGap | str:
     """Ξ in the user's units by the program max t, or why it cannot be trusted."""
     smallest, units = scaled.smallest_units()
-    cmdp = scaled.cmdp.replace(thresholds=scaled.thresholds(thresholds))
+    cmdp = scaled.cmdp.with_arrays(thresholds=scaled.thresholds(thresholds))
     found = linear_program.maximise_slack(cmdp, units)
     if isinstance(found, str):
         return found

@@ -43,7 +43,7 @@ class RegularizedSolution(NamedTuple):
         policy: π*_τ, `[H, S, A]`.
         multipliers: λ*_τ, `[I]`.
         log_policy: log π*_τ, exact where the policy underflows.
-        constraint_values: V_u of π*_τ, `[I]`.
+        constraint_values: V_u of π*_τ, `[I]`, in the senses of the constraints.
         residual: largest entry of λ - clip(λ - ∇D_τ(λ)): 0 at the saddle.
         occupancy: d_h(s, a) of π*_τ, `[H, S, A]`.
     """
@@ -93,7 +93,7 @@ def solve_regularized(
         policy=policy,
         multipliers=multipliers,
         log_policy=np.array(log_policy),
-        constraint_values=np.array(signal_values)[1:],
+        constraint_values=cmdp.words.turn(np.array(signal_values)[1:], cmdp.horizon),
         residual=_residual(multipliers, gradient, max_multiplier),
         occupancy=evaluate(cmdp, policy).occupancy,
     )

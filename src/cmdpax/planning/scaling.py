@@ -8,8 +8,8 @@ and certificates, and every tolerance is relative to its signal.
 
 import numpy as np
 
+from cmdpax.model.arrays import ROW_SUM_TOLERANCE
 from cmdpax.model.cmdp import CMDP
-from cmdpax.model.validation import ROW_SUM_TOLERANCE
 
 
 class Scaled:
@@ -30,11 +30,11 @@ class Scaled:
         self.exponents = exponents.astype(np.int64)
         self.magnitudes = np.where(largest > 0, magnitudes, 1.0)
         self.limit = (cmdp.horizon + 1) * (1 + ROW_SUM_TOLERANCE) ** cmdp.horizon
-        self.cmdp = cmdp.replace(thresholds=self.clipped(cmdp.thresholds))
+        self.cmdp = cmdp.with_arrays(thresholds=self.clipped(cmdp.thresholds))
         if self.exponents.any():
             factors = np.ldexp(1.0, -self.exponents)  # exact up to the 1e±140 of `validate`
             constraint_rewards = factors[1:, None, None, None] * cmdp.constraint_rewards
-            self.cmdp = self.cmdp.replace(
+            self.cmdp = self.cmdp.with_arrays(
                 rewards=factors[0] * cmdp.rewards, constraint_rewards=constraint_rewards
             )
 

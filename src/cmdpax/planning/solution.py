@@ -6,19 +6,20 @@ import warnings
 import numpy as np
 
 from cmdpax.checks import check_choice, require_count, require_positive
-from cmdpax.errors import CmdpaxWarning
+from cmdpax.errors import CmdpaxWarning, InfeasibleError
 from cmdpax.jax_context import in_double_precision
 from cmdpax.model.cmdp import CMDP
 from cmdpax.model.validation import validate
 from cmdpax.planning.certificate import certify
 from cmdpax.planning.column_generation import Generator, Progress
-from cmdpax.planning.feasibility import SlaterGap, maximise, slater_gap_of
+from cmdpax.planning.feasibility import SlaterGap, advise, maximise, slater_gap_of
 from cmdpax.planning.master import Outcome
 from cmdpax.planning.occupancies import slater_gap_by_occupancies, solve_occupancies
 from cmdpax.planning.recovery import Mixture, Recover, mix, mixture_values, recover_plan
 from cmdpax.planning.scaling import Scaled
 
 METHODS = ("column-generation", "occupancy-lp")
+_FREE = 1e-12  # a price below this, relative to the optimum, is rounding
 
 
 class Solution:
@@ -28,8 +29,9 @@ class Solution:
 
     Attributes:
         value: V_r^{π*}.
-        constraint_values: V_u^{π*}, `[I]`: no threshold is missed by more than 1e-9 of its
-            constraint's scale, max |u_i|.
+        constraint_values: V_u^{π*}, `[I]`, in the senses of the constraints: no threshold is missed
+            by more than 1e-9 of its constraint's scale, max |u_i|.
+        thresholds: what they must reach, or not exceed, `[I]`.
         multipliers: λ*, `[I]`, the minimiser of the dual bound that was found.
         gap: the certified gap: no policy that meets the thresholds is worth more than
             `value + gap`. It includes all rounding errors, so that `value` is overstated by at most
@@ -55,7 +57,8 @@ class Solution:
         """Keep the numbers; large arrays are made when first asked for."""
         self.method = method
         self.value = float(values[0])
-        self.constraint_values = values[1:]
+        self.constraint_values = cmdp.words.turn(values[1:], cmdp.horizon)
+        self.thresholds = cmdp.bounds
         self.multipliers = multipliers
         self.gap = gap
         self.num_columns = num_columns
@@ -78,6 +81,11 @@ class Solution:
         _, occupancy = self._recover()
         return occupancy
 
+    @property
+    def slack(self) -> np.ndarray:
+        """How far each constraint is on the right side of its threshold, `[I]`."""
+        return self._cmdp.words.slack(self.constraint_values, self.thresholds)
+
     @functools.cached_property
     def slater_gap(self) -> float | None:
         """Ξ = max_π min_i (V_{u_i}^π - c_i); None without constraints."""
@@ -90,6 +98,28 @@ class Solution:
             f"Solution(value={self.value:.10g}, gap={self.gap:.2g}, "
             f"num_columns={self.num_columns}, method={self.method!r})"
         )
+
+    def __str__(self) -> str:
+        """The optimum, and for each constraint what it reaches and what it costs."""
+        words = self._cmdp.words
+        head = f"{words.objective}: {words.amount(self.value)}, certified to {self.gap:.2g}"
+        if not self.feasible:
+            head = "no policy meets the constraints; this one has the largest worst slack"
+        lines = [head]
+        for index, (value, bound, price) in enumerate(
+            zip(self.constraint_values, self.thresholds, self.multipliers, strict=True)
+        ):
+            sense = words.sense(index)
+            line = f"{words.constraint(index)}: {words.amount(value, 1 + index)}, "
+            line += f"{sense} {bound:.6g}"
+            if self.feasible and price > _FREE * abs(self.value):
+                unit, way = (
+                    words.unit(1 + index) or "unit",
+                    "more" if sense == "at most" else "less",
+                )
+                line += f"; each {unit} {way} would earn {words.amount(price)}"
+            lines.append(line)
+        return "\n".join(lines)
 
 
 @in_double_precision
@@ -127,9 +157,12 @@ def solve(
     check_choice("method", method, METHODS)
     tolerance = require_positive("tolerance", tolerance)
     max_columns = require_count("max_columns", max_columns)
-    if method == "occupancy-lp":
-        return _solve_by_occupancies(cmdp, tolerance, max_columns, progress)
-    return _solve_by_columns(cmdp, tolerance, max_columns, progress)
+    solve_by = _solve_by_occupancies if method == "occupancy-lp" else _solve_by_columns
+    try:
+        return solve_by(cmdp, tolerance, max_columns, progress)
+    except InfeasibleError as error:
+        missed = SlaterGap(error.slater_gap, error.worst_constraint)
+        raise advise(Generator(cmdp, None, max_columns), cmdp, missed) from None
 
 
 @in_double_precision

@@ -42,7 +42,7 @@ class Iterates(NamedTuple):
 
     Attributes:
         value: V_r^{π_k}, `[T]`.
-        constraint_values: V_u^{π_k}, `[T, I]`.
+        constraint_values: V_u^{π_k}, `[T, I]`, in the senses of the constraints.
         multipliers: λ_k, `[T, I]`.
         potential: Φ_k, `[T]`, for a constant τ > 0; else None.
         policy: π_T, the last one evaluated, `[H, S, A]`.
@@ -214,7 +214,7 @@ def _collect(
 
     found = Iterates(
         joined("value"),
-        joined("constraint_values"),
+        cmdp.words.turn(joined("constraint_values"), cmdp.horizon),
         joined("multipliers"),
         None if saddle is None else joined("potential"),
         np.exp(np.asarray(kept.policy)),

@@ -14,7 +14,7 @@ def saddle_of(
     cmdp: CMDP, regularization: float, max_multiplier: float, margin: float = 0.0
 ) -> RegularizedSolution:
     """The saddle point of the problem that is learned: thresholds c + margin."""
-    shifted = cmdp.replace(thresholds=cmdp.thresholds + margin)
+    shifted = cmdp.with_arrays(thresholds=cmdp.thresholds + margin)
     return solve_regularized(shifted, regularization, max_multiplier)
 
 

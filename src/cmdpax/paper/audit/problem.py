@@ -134,7 +134,7 @@ def make_problem(
     slater = solution
     if found is not None:
         reachable = cmdp.thresholds + found.gap - SLATER_TOLERANCE
-        slater = solve(cmdp.replace(thresholds=reachable))
+        slater = solve(cmdp.with_arrays(thresholds=reachable))
     if gap is None:
         gap = float("inf") if found is None else found.gap
     cap = max_multiplier

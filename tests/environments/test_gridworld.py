@@ -81,7 +81,7 @@ def test_a_budget_of_zero_leads_around_unsafe_cells() -> None:
     # Two moves through the unsafe cell, four around it.
     solution = cmdpax.solve(cmdp)
     assert solution.value == pytest.approx(2.0, abs=1e-9)
-    half = cmdpax.solve(cmdp.replace(thresholds=[6 - 0.5]))
+    half = cmdpax.solve(cmdp.replace(thresholds=[0.5]))
     assert half.value == pytest.approx(3.0, abs=1e-9)
 
 

@@ -248,7 +248,7 @@ def test_a_state_where_episodes_end_is_logged_to_the_last_step() -> None:
     cmdp = estimate(log, limits=0.5, stationary=True, unvisited="absorbing")
     solution = cmdpax.solve(cmdp)
     assert solution.value == pytest.approx(1.0)  # act at once, then stay in state 1 for free
-    assert 3 - solution.constraint_values[0] == pytest.approx(0.5)
+    assert solution.constraint_values[0] == pytest.approx(0.5)
 
 
 # ------------------------------------------------------------------------------------- consistency
@@ -355,7 +355,7 @@ def test_errors_in_one_of_several_runs_name_the_run() -> None:
 
 
 PARAMETER_ERRORS: list[tuple[dict[str, Any], str]] = [
-    ({"limits": 1.0}, "thresholds (at least) and limits (at most) are both given; give limits"),
+    ({"limits": 1.0}, "thresholds and limits (at most) are both given; give thresholds"),
     ({"thresholds": None}, "the log has constraint rewards (I = 1): give thresholds (at least), "),
     ({"num_states": 0}, "num_states must be a whole number, at least 1, got 0."),
     ({"num_actions": 2.0}, "num_actions must be a whole number, at least 1, got 2.0."),

@@ -115,7 +115,7 @@ def test_many_policies_at_once_are_each_one_alone(environment: str) -> None:
         "gridworld": {"layout": "S1G", "horizon": 3, "slip": 0.2},
         "random": {"num_states": 3, "num_actions": 2, "horizon": 3, "num_constraints": 2},
     }
-    cmdp = cmdpax.environments.make(environment, **parameters[environment])
+    cmdp = cmdpax.environments.make(environment, **parameters[environment]).with_arrays()
     policies = np.random.default_rng(0).dirichlet(np.ones(cmdp.num_actions), (4, 3, 3))
     reached = [cmdpax.evaluate(cmdp, policy) for policy in policies]
     expected = np.array([[one.value, *one.constraint_values] for one in reached])

@@ -69,7 +69,10 @@ def test_golden_models_survive_files(suffix: str, golden: Golden, tmp_path: Path
 
 def test_names_in_files(tmp_path: Path) -> None:
     common = {"rewards", "constraint_rewards", "thresholds", "initial", "horizon"}
-    for cmdp, names in ((ring(), {"transitions"}), (gridworld(), {"successors", "probabilities"})):
+    models = ((ring(), {"transitions"}), (gridworld(), {"successors", "probabilities"}))
+    with_words = [(cmdp, {*names, "words"}) for cmdp, names in models]
+    without = [(cmdp.with_arrays(), names) for cmdp, names in models]
+    for cmdp, names in (*with_words, *without):
         cmdpax.save(cmdp, tmp_path / "model.npz")
         with np.load(tmp_path / "model.npz", allow_pickle=False) as archive:
             assert set(archive.files) == common | names

@@ -237,7 +237,9 @@ def test_costs_are_converted_as_by_from_costs(scale: float) -> None:
 
 def test_one_cost_with_one_limit() -> None:
     cmdp = convert(constraint_rewards=None, thresholds=None, costs=1 - SAFE, limits=1.5)
-    assert cmdp.fingerprint == by_hand().fingerprint
+    assert cmdp.with_arrays().fingerprint == by_hand().fingerprint
+    assert cmdp.words.senses == ("at most",)
+    assert cmdp.bounds.tolist() == [1.5]
 
 
 # ----------------------------------------------------------------------------------------- initial
@@ -294,7 +296,7 @@ MODEL_ERRORS: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"transitions": sparse(changed(TRANSITIONS, (1, 2, 1), 0.0))},
-        "transitions[1][2] sums to 0, not to 1; divide the row by its sum.",
+        "transitions[1][2] sums to 0, not to 1; if the action is not available there, say so with",
     ),
     (
         {"transitions": np.swapaxes(TRANSITIONS, 1, 2)},
@@ -365,10 +367,8 @@ def test_errors_of_costs_name_costs_and_limits() -> None:
 
 
 PARAMETER_ERRORS: list[tuple[dict[str, Any], str]] = [
-    (
-        {"costs": SAFE, "limits": 1.0},
-        "constraint_rewards (at least) and costs (at most) are both given; give one kind, such as",
-    ),
+    ({"sense": "at most"}, "from_arrays has no argument 'sense'; did you mean 'senses'?"),
+    ({"senses": "below"}, "senses is 'below'; known: at least, at most."),
     (
         {"thresholds": None},
         "constraint_rewards is given without thresholds; constraint_rewards go with thresholds (at "

@@ -17,7 +17,7 @@ models = strategies.cmdps(kinds=strategies.CONSTRAINED)
 
 def at(cmdp: cmdpax.CMDP, constraint: int, threshold: float) -> cmdpax.CMDP:
     """The model with another threshold of that constraint."""
-    thresholds = cmdp.thresholds.copy()
+    thresholds = cmdp.bounds.copy()
     thresholds[constraint] = threshold
     return cmdp.replace(thresholds=thresholds)
 
@@ -145,15 +145,15 @@ def test_a_gridworld_with_the_other_constraint_fixed(constraint: int) -> None:
     other = 1 - constraint
     assert found.feasible.sum() == 8
     reached = found.constraint_values[found.feasible]
-    assert np.all(reached[:, other] >= cmdp.thresholds[other] - EXACT)
-    assert np.all(reached[:, constraint] >= found.thresholds[found.feasible] - EXACT)
+    assert np.all(reached[:, other] <= cmdp.bounds[other] + EXACT)
+    assert np.all(reached[:, constraint] <= found.thresholds[found.feasible] + EXACT)
     for point in np.flatnonzero(found.feasible):
         there = at(cmdp, constraint, found.thresholds[point])
         exact = cmdpax.solve(there, "occupancy-lp")
         assert found.value[point] == pytest.approx(exact.value, abs=1e-8)
     # The same model written out.
     model = reference.densify(cmdp)
-    dense = cmdpax.CMDP(*model)
+    dense = cmdpax.CMDP(*model).with_words(cmdp.words)
     written_out = cmdpax.frontier(dense, constraint=constraint, thresholds=found.thresholds)
     np.testing.assert_allclose(written_out.value, found.value, rtol=0, atol=EXACT)
     assert written_out.largest_feasible == pytest.approx(found.largest_feasible, abs=EXACT)

@@ -65,7 +65,7 @@ def audit(
         chosen = {name: float(getattr(problem, name)) for name in numbers}
         print_json({**chosen, "rows": [describe(row) for row in found.rows]})
         return
-    _print(f"{file}: {cmdp}", found)
+    _print(f"{file}: {cmdp!r}", found)
 
 
 def _print(title: str, found: Any) -> None:

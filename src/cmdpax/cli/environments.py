@@ -45,7 +45,7 @@ def make_environment(
     parameters = dict(parse_parameter(text) for text in parameter or [])
     cmdp = cmdpax.environments.make(name, **parameters)
     cmdpax.save(cmdp, out)
-    messages.print(f"wrote {out}: {cmdp}, fingerprint {cmdp.fingerprint[:16]}")
+    messages.print(f"wrote {out}: {cmdp!r}, fingerprint {cmdp.fingerprint[:16]}")
 
 
 def parse_parameter(text: str) -> tuple[str, Any]:

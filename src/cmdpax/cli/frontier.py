@@ -22,7 +22,9 @@ from cmdpax.storage.writing import require_target, write_npz, write_text
 
 def frontier(
     file: ModelFile,
-    constraint: Annotated[int, typer.Option("--constraint", help="Its index, from 0.")] = 0,
+    constraint: Annotated[
+        str, typer.Option("--constraint", help="Its name, or its index from 0.")
+    ] = "0",
     points: Annotated[int, typer.Option("--points", help="How many thresholds.")] = 20,
     lowest: Annotated[
         float | None, typer.Option("--from", help="The lowest threshold (with --to).")
@@ -46,16 +48,34 @@ def frontier(
     cmdp = cmdpax.load(file)
     start = time.perf_counter()
     with caught(), _bar() as report:
-        found = cmdpax.frontier(cmdp, constraint=constraint, progress=report, **chosen)
+        found = cmdpax.frontier(
+            cmdp, constraint=_index(cmdp, constraint), progress=report, **chosen
+        )
     seconds = time.perf_counter() - start
     if write is not None:
         write(cmdp, found)
         messages.print(f"wrote {out}")
     if as_json:
-        own = {"own_threshold": float(cmdp.thresholds[constraint])}
-        print_json({**found._asdict(), **own, "seconds": seconds})
+        place, words = found.constraint, found.words
+        own = {
+            "name": words.constraint(place),
+            "sense": words.sense(place),
+            "own_threshold": float(cmdp.bounds[place]),
+        }
+        print_json({**_fields(found), **own, "seconds": seconds})
     else:
         _print(file, cmdp, found, seconds)
+
+
+def _index(cmdp: cmdpax.CMDP, constraint: str) -> int | str:
+    """The name of a constraint, or an index where no constraint has that name."""
+    named = constraint in (cmdp.words.constraint_names or ())
+    return constraint if named or not constraint.isdecimal() else int(constraint)
+
+
+def _fields(found: cmdpax.Frontier) -> dict[str, Any]:
+    """The numbers."""
+    return {name: entry for name, entry in found._asdict().items() if name != "words"}
 
 
 def _thresholds(lowest: float | None, highest: float | None, points: int) -> np.ndarray | None:
@@ -88,14 +108,14 @@ def _writer(out: Path) -> Callable[[cmdpax.CMDP, cmdpax.Frontier], None]:
     require_target(out)
 
     def draw(cmdp: cmdpax.CMDP, found: cmdpax.Frontier) -> None:
-        save_figure(plot_frontier(found, float(cmdp.thresholds[found.constraint])), out)
+        save_figure(plot_frontier(found, float(cmdp.bounds[found.constraint])), out)
 
     return draw
 
 
 def _write_arrays(out: Path, cmdp: cmdpax.CMDP, found: cmdpax.Frontier) -> None:
     """Write all fields, with the fingerprint of the model they belong to."""
-    write_npz(out, {**found._asdict(), "fingerprint": np.array(cmdp.fingerprint)})
+    write_npz(out, {**_fields(found), "fingerprint": np.array(cmdp.fingerprint)})
 
 
 def _write_csv(out: Path, cmdp: cmdpax.CMDP, found: cmdpax.Frontier) -> None:
@@ -116,14 +136,23 @@ def _write_csv(out: Path, cmdp: cmdpax.CMDP, found: cmdpax.Frontier) -> None:
 
 def _print(file: Path, cmdp: cmdpax.CMDP, found: cmdpax.Frontier, seconds: float) -> None:
     gaps = found.gap[found.feasible]
+    index, words = found.constraint, found.words
+    most = words.sense(index) == "at most"
+    unit = words.unit(1 + index)
     facts = [
-        ("threshold of the model", number(cmdp.thresholds[found.constraint])),
-        ("largest feasible threshold", number(found.largest_feasible)),
+        (
+            f"{words.constraint(index)} in the model",
+            f"{words.sense(index)} {number(cmdp.bounds[index])} {unit}".rstrip(),
+        ),
+        (
+            f"{'smallest' if most else 'largest'} that can be met",
+            f"{number(found.largest_feasible)} {unit}".rstrip(),
+        ),
         ("largest certified gap", f"{gaps.max():.2g}" if gaps.size else "nothing is feasible"),
         ("columns", found.num_columns),
         ("seconds", f"{seconds:.3f}"),
     ]
-    print_facts(f"{file}: {cmdp}, constraint {found.constraint}", facts)
+    print_facts(f"{file}: {cmdp!r}, {words.constraint(index)}", facts)
     multipliers = found.multipliers[:, found.constraint]
     rows = zip(
         map(number, found.thresholds),
@@ -132,7 +161,8 @@ def _print(file: Path, cmdp: cmdpax.CMDP, found: cmdpax.Frontier, seconds: float
         ("yes" if feasible else "no" for feasible in found.feasible),
         strict=True,
     )
-    results.print(table("Frontier", ("threshold", "value", "multiplier", "feasible"), rows))
+    headers = (f"{words.label(1 + index)}, {words.sense(index)}", words.label(), "multiplier")
+    results.print(table("Frontier", (*headers, "feasible"), rows))
 
 
 def _cell(value: float) -> str:

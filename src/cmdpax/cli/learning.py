@@ -178,7 +178,13 @@ def iterate(
     if plot is not None:
         from cmdpax.figures import plot_iterates, save_figure
 
-        figure = plot_iterates(iterates, solution.value, cmdp.thresholds, solution.multipliers)
+        stored = cmdp.words.turn(iterates.constraint_values, cmdp.horizon)  # at least c
+        figure = plot_iterates(
+            iterates._replace(constraint_values=stored),
+            solution.value,
+            cmdp.thresholds,
+            solution.multipliers,
+        )
         save_figure(figure, plot)
         wrote(plot)
     content = _iterated(cmdp, iterates, solution, seconds)
@@ -186,7 +192,7 @@ def iterate(
         print_json(content)
         return
     rows = ((name.replace("_", " "), cell(value)) for name, value in content.items())
-    print_facts(f"{file}: {cmdp}, {scheme}", rows)
+    print_facts(f"{file}: {cmdp!r}, {scheme}", rows)
 
 
 def _iterated(
@@ -198,9 +204,9 @@ def _iterated(
     return {
         "optimal_value": solution.value,
         "last_suboptimality": solution.value - float(iterates.value[-1]),
-        "last_violation": _largest(cmdp.thresholds - last),
+        "last_violation": _largest(-cmdp.words.slack(last, cmdp.bounds)),
         "mixture_suboptimality": solution.value - mixture.value,
-        "mixture_violation": _largest(cmdp.thresholds - mixed),
+        "mixture_violation": _largest(-cmdp.words.slack(mixed, cmdp.bounds)),
         "last_multipliers": iterates.multipliers[-1],
         "optimal_multipliers": solution.multipliers,
         "last_potential": None if distance is None else float(distance[-1]),
@@ -236,7 +242,7 @@ def _planned(history: cmdpax.History) -> dict[str, np.ndarray]:
 
 
 def _print_history(file: Path, cmdp: cmdpax.CMDP, history: cmdpax.History) -> None:
-    title = f"{file}: {cmdp}, {history.manifest['algorithm']}"
+    title = f"{file}: {cmdp!r}, {history.manifest['algorithm']}"
     rows = [
         (name.replace("_", " "), *_interval(values)) for name, values in history.summary().items()
     ]
@@ -247,7 +253,8 @@ def _print_history(file: Path, cmdp: cmdpax.CMDP, history: cmdpax.History) -> No
     if cmdp.num_constraints:
         last, best = history.multipliers[:, -1], history.manifest["optimal_multipliers"]
         multipliers = [
-            (i, *_interval(last[:, i]), number(best[i])) for i in range(cmdp.num_constraints)
+            (cmdp.words.constraint(i), *_interval(last[:, i]), number(best[i]))
+            for i in range(cmdp.num_constraints)
         ]
         headers = ("multiplier", "mean at K", "± 95 %", "optimal")
         results.print(table("Multipliers", headers, multipliers))

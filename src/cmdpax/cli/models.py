@@ -27,6 +27,7 @@ from cmdpax.planning import METHODS
 from cmdpax.storage.writing import require_target, write_npz
 
 ModelFile = Annotated[Path, typer.Argument(help="A CMDP as .npz or .json.")]
+_MOST_NAMES = 12  # of states or actions that are shown
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
@@ -124,14 +125,36 @@ def _facts(cmdp: cmdpax.CMDP, slater: cmdpax.SlaterGap | None) -> dict[str, Any]
         "start_states": int(np.count_nonzero(cmdp.initial)),
         "reward_range": [float(cmdp.rewards.min()), float(cmdp.rewards.max())],
         "constraint_reward_ranges": [
-            [float(u.min()), float(u.max())] for u in cmdp.constraint_rewards
+            [float(u.min()), float(u.max())]
+            for u in cmdp.words.turn_signals(cmdp.constraint_rewards)
         ],
-        "thresholds": cmdp.thresholds,
+        **_words(cmdp),
+        "thresholds": cmdp.bounds,
         "feasible": slater is None or slater.gap >= -1e-9,
         "slater_gap": None if slater is None else slater.gap,
-        "limiting_constraint": None if slater is None else slater.constraint,
+        "limiting_constraint": None if slater is None else cmdp.words.constraint(slater.constraint),
         "fingerprint": cmdp.fingerprint,
     }
+
+
+def _words(cmdp: cmdpax.CMDP) -> dict[str, Any]:
+    """The names, units and senses that a model has."""
+    words, count = cmdp.words, range(cmdp.num_constraints)
+    facts: dict[str, Any] = {
+        "objective": words.label(),
+        "constraints": [words.label(1 + i) for i in count],
+        "senses": [words.sense(i) for i in count],
+    }
+    for kind in ("state", "action"):
+        names = getattr(words, f"{kind}_names")
+        facts[f"{kind}_names"] = None if names is None else _some(names)
+    share = None if cmdp.available is None else float(cmdp.available.mean())
+    return facts | {"available_share": share}
+
+
+def _some(names: tuple[str, ...]) -> list[str]:
+    """A few names."""
+    return [*names] if len(names) <= _MOST_NAMES else [*names[: _MOST_NAMES - 1], "…"]
 
 
 def _infeasible(method: str, error: InfeasibleError, seconds: float) -> dict[str, Any]:
@@ -154,6 +177,9 @@ def _solved(solution: cmdpax.Solution, slater_gap: float | None, seconds: float)
         "feasible": True,
         "value": solution.value,
         "constraint_values": solution.constraint_values,
+        "thresholds": solution.thresholds,
+        "senses": [solution.words.sense(i) for i in range(len(solution.thresholds))],
+        "slack": solution.slack,
         "multipliers": solution.multipliers,
         "slater_gap": slater_gap,
         "gap": solution.gap,
@@ -170,21 +196,25 @@ def _print_solution(
     slater_gap: float | None,
     seconds: float,
 ) -> None:
+    words, unit = cmdp.words, cmdp.words.unit()
     facts = [
-        ("optimal value", number(solution.value)),
+        ("optimal " + words.objective, f"{number(solution.value)} {unit}".strip()),
         ("certified gap", f"{solution.gap:.2g}"),
         ("Slater gap", "no constraints" if slater_gap is None else number(slater_gap)),
         ("method", solution.method),
         ("columns", solution.num_columns),
         ("seconds", f"{seconds:.3f}"),
     ]
-    print_facts(f"{file}: {cmdp}", facts)
+    print_facts(f"{file}: {cmdp!r}", facts)
     if cmdp.num_constraints:
         rows = zip(
-            range(cmdp.num_constraints),
+            (words.label(1 + i) for i in range(cmdp.num_constraints)),
             map(number, solution.constraint_values),
-            map(number, cmdp.thresholds),
-            (f"{slack:.3g}" for slack in solution.constraint_values - cmdp.thresholds),
+            (
+                f"{words.sense(i)} {number(bound)}"
+                for i, bound in enumerate(solution.thresholds.tolist())
+            ),
+            (f"{slack:.3g}" for slack in solution.slack),
             map(number, solution.multipliers),
             strict=True,
         )

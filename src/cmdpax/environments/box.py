@@ -3,7 +3,14 @@
 import numpy as np
 
 from cmdpax.checks import require_count, require_number
-from cmdpax.environments.grid import neighbours, on_arrival, read_drawing, slipping
+from cmdpax.environments.grid import (
+    MOVE_NAMES,
+    cell_names,
+    neighbours,
+    on_arrival,
+    read_drawing,
+    slipping,
+)
 from cmdpax.environments.parameters import require_fitting
 from cmdpax.errors import ParameterError
 from cmdpax.model.cmdp import CMDP, from_costs
@@ -53,6 +60,7 @@ def box(
     cornered = (num_walls[boxes] >= 2).astype(float)
     transitions = slipping(targets, require_number("slip", slip, 0.0, 1.0))
     parts = np.where(arrived > 0, horizon, 1)[:, None]  # 1/H of it, once there
+    cells = cell_names(drawing == "#")
     return from_costs(
         transitions=transitions,
         rewards=on_arrival(transitions, arrived) / parts,
@@ -60,6 +68,15 @@ def box(
         limits=[require_number("budget", budget, minimum=0.0)],
         initial=np.isin(pairs, starts) / len(starts),
         horizon=horizon,
+        state_names=None
+        if cells is None
+        else [
+            f"agent {cells[agent]}; box {cells[box]}"
+            for agent, box in zip(agents, boxes, strict=True)
+        ],
+        action_names=MOVE_NAMES,
+        constraint_names=["time in a corner"],
+        objective_name="reward",
     )
 
 

@@ -8,7 +8,9 @@ from cmdpax.environments.parameters import stable
 from cmdpax.errors import ParameterError
 from cmdpax.model.transitions import Successors
 
-MOVES = np.array([[-1, 0], [0, 1], [1, 0], [0, -1]])  # up, right, down, left
+MOVES = np.array([[-1, 0], [0, 1], [1, 0], [0, -1]])
+MOVE_NAMES = ("up", "right", "down", "left")
+_MOST_NAMES = 20_000  # cells: names of more would take longer to make than the model
 
 
 def read_drawing(layout: Any, signs: str, legend: str) -> np.ndarray:
@@ -36,6 +38,14 @@ def read_drawing(layout: Any, signs: str, legend: str) -> np.ndarray:
     if not (drawing == "S").any():
         raise ParameterError("layout has no start: mark at least one cell with S.")
     return drawing
+
+
+def cell_names(walls: np.ndarray) -> list[str] | None:
+    """Name each cell without wall by its row and column; None where there are very many."""
+    places = np.argwhere(~walls).tolist()
+    if len(places) > _MOST_NAMES:
+        return None
+    return [f"row {row}, column {column}" for row, column in places]
 
 
 def neighbours(walls: np.ndarray, ends: np.ndarray | None = None) -> np.ndarray:

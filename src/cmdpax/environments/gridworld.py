@@ -3,7 +3,14 @@
 import numpy as np
 
 from cmdpax.checks import require_count, require_flag, require_number
-from cmdpax.environments.grid import MOVES, neighbours, read_drawing, slipping
+from cmdpax.environments.grid import (
+    MOVE_NAMES,
+    MOVES,
+    cell_names,
+    neighbours,
+    read_drawing,
+    slipping,
+)
 from cmdpax.environments.parameters import require_fitting, stable
 from cmdpax.model.cmdp import CMDP, from_costs
 from cmdpax.model.validation import validate
@@ -69,10 +76,21 @@ def gridworld(
         limits=np.full(num_kinds, 0.0 if budget is None else require_number("budget", budget, 0)),
         initial=starts / starts.sum(),
         horizon=horizon,
+        state_names=cell_names(walls),
+        action_names=MOVE_NAMES,
+        constraint_names=_constraint_names(num_kinds),
+        objective_name="steps at the goal",
     )
     if budget is not None or num_kinds == 0:
         return cmdp
-    return cmdp.replace(thresholds=_reachable_thresholds(cmdp, tightness))
+    thresholds = _reachable_thresholds(cmdp, tightness)
+    return cmdp.with_arrays(thresholds=thresholds).with_words(cmdp.words)
+
+
+def _constraint_names(num_kinds: int) -> list[str]:
+    if num_kinds == 1:
+        return ["unsafe steps"]
+    return [f"unsafe steps of kind {kind + 1}" for kind in range(num_kinds)]
 
 
 def _draw(

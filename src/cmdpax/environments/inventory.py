@@ -57,6 +57,10 @@ def inventory(
         limits=[budget],
         initial=np.eye(capacity + 1)[0],
         horizon=horizon,
+        state_names=[f"stock {stored}" for stored in range(capacity + 1)],
+        action_names=[f"order {ordered}" for ordered in range(capacity + 1)],
+        constraint_names=["cost"],
+        objective_name="revenue",
     )
 
 

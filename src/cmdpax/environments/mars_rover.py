@@ -3,7 +3,14 @@
 import numpy as np
 
 from cmdpax.checks import require_count, require_number
-from cmdpax.environments.grid import neighbours, on_arrival, read_drawing, slipping
+from cmdpax.environments.grid import (
+    MOVE_NAMES,
+    cell_names,
+    neighbours,
+    on_arrival,
+    read_drawing,
+    slipping,
+)
 from cmdpax.model.cmdp import CMDP, from_costs
 
 _LAYOUT = ".......G/...P..../......../.....P../......../......../...P..../S......."
@@ -47,4 +54,8 @@ def mars_rover(
         limits=[require_number("budget", budget, minimum=0.0)],
         initial=starts / starts.sum(),
         horizon=horizon,
+        state_names=cell_names(drawing == "#"),
+        action_names=MOVE_NAMES,
+        constraint_names=["cost of rocks"],
+        objective_name="reward",
     )

@@ -50,4 +50,8 @@ def queue(capacity: int = 5, horizon: int = 20) -> CMDP:
         thresholds=-horizon * low / (high - low),
         initial=np.eye(last + 1)[0],
         horizon=horizon,
+        state_names=[f"{waiting} waiting" for waiting in range(last + 1)],
+        action_names=[f"serve {a:g}, admit {b:g}" for a, b in zip(service, flow, strict=True)],
+        constraint_names=["unspent service", "admission"],
+        objective_name="free places",
     )

@@ -52,6 +52,12 @@ def random(
         constraint_rewards=np.clip((1 - rewards) + noise * normal, 0, 1),
         thresholds=np.zeros(num_constraints),
         initial=np.eye(num_states)[0],
+        state_names=[f"s{state}" for state in range(num_states)],
+        action_names=[f"a{action}" for action in range(num_actions)],
+        constraint_names=[f"utility {index}" for index in range(num_constraints)]
+        if num_constraints > 1
+        else ["utility"] * num_constraints,
+        objective_name="reward",
     )
     # V_u of the reward-optimal policy, and max_π V_{u_i} for every i.
     plans = greedy_values(cmdp, np.eye(1 + num_constraints))

@@ -41,4 +41,8 @@ def ring(
         limits=[budget],
         initial=np.full(num_states, 1 / num_states) if uniform else np.eye(num_states)[0],
         horizon=horizon,
+        state_names=[f"place {place}" for place in range(num_states)],
+        action_names=["stay", "move"],
+        constraint_names=["moves"],
+        objective_name="reward",
     )

@@ -47,4 +47,8 @@ def streaming(
         limits=[require_number("budget", budget, minimum=0.0)],
         initial=np.eye(last + 1)[0],
         horizon=horizon,
+        state_names=[f"{packets} packets" for packets in range(last + 1)],
+        action_names=["fast link", "slow link"],
+        constraint_names=["uses of the fast link"],
+        objective_name="steps of playback",
     )

@@ -28,7 +28,8 @@ class CMDPEnv(Env[Observation, Any]):
 
     `step` and `reset` return an `info` with the same keys:
 
-    * `"costs"`: `[I]`, what the step cost, cost_i = m_i - u_i;
+    * `"costs"`: `[I]`, what the step cost, cost_i = m_i - u_i; the user's own, where the sense of
+      a constraint is "at most";
     * `"cost"`: the same as a number, where there is one constraint;
     * `"constraint_rewards"`: `[I]`, the u_i that were observed;
     * `"step"`: how many steps of the episode are done, 0 … H.
@@ -66,6 +67,9 @@ class CMDPEnv(Env[Observation, Any]):
         by_pair = np.moveaxis(cmdp.constraint_rewards, 0, -1)  # [H, S, A, I]
         self._constraint_rewards = by_pair.copy()  # the I numbers of a pair side by side
         self._ceilings = ceilings(cmdp.constraint_rewards)
+        if cmdp.words.senses is not None:  # costs as the user gave them
+            given = np.array(cmdp.words.ceilings)
+            self._ceilings = np.where(cmdp.words.signs < 0, given, self._ceilings)
         self.limits = cmdp.horizon * self._ceilings - cmdp.thresholds
         self._state = 0
         self._step: int | None = None  # None before the first reset

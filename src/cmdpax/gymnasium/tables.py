@@ -18,7 +18,7 @@ from cmdpax.checks import require_count
 from cmdpax.errors import ModelError, ParameterError, shown
 from cmdpax.model.arrays import ROW_SUM_TOLERANCE, ArrayLike
 from cmdpax.model.cmdp import CMDP, from_costs
-from cmdpax.model.toolbox import as_initial, as_lists
+from cmdpax.model.toolbox import as_initial, as_lists, require_words
 from cmdpax.model.transitions import Successors
 from cmdpax.model.validation import validate
 
@@ -44,6 +44,7 @@ def from_env(
     costs: Cost | Sequence[Cost] | None = None,
     limits: ArrayLike | None = None,
     initial: ArrayLike | None = None,
+    **words: Any,
 ) -> CMDP:
     """The CMDP of a toy-text environment, from its table `env.unwrapped.P`.
 
@@ -64,6 +65,7 @@ def from_env(
         limits: for each constraint, the largest allowed expected sum of its costs over the
             horizon; a number will do for one. Converted as `cmdpax.from_costs` does.
         initial: a state, or a distribution `[S]`; None takes the environment's.
+        words: names and units, as for `cmdpax.CMDP`, of S states; one more is named "ended".
 
     Examples:
         >>> import cmdpax, gymnasium
@@ -96,8 +98,18 @@ def from_env(
         limits=bounds,
         initial=np.pad(start, (0, len(resting) - pairs[0])),
         horizon=horizon,
+        **_with_ended(words, pairs[0], len(resting)),
     )
     return validate(cmdp)
+
+
+def _with_ended(words: dict[str, Any], given: int, num_states: int) -> dict[str, Any]:
+    """The words, with a name for the state in which episodes are that ended, if there is one."""
+    require_words("from_env", words)
+    names = words.get("state_names")
+    if names is None or isinstance(names, str) or not (len(names) == given < num_states):
+        return words
+    return words | {"state_names": [*names, "ended"]}
 
 
 # ---------------------------------------------------------------------------------------- outcomes

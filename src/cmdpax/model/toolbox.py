@@ -126,9 +126,8 @@ def require_words(function: str, words: dict[str, Any]) -> None:
     """Refuse keyword arguments that are no words of a model."""
     for name in words:
         if name not in _WORDS:
-            raise ParameterError(
-                f"{function} has no argument {name!r}; {nearest_name(name, _WORDS)}."
-            )
+            hint = nearest_name(name, (*_WORDS, "senses", "available"))
+            raise ParameterError(f"{function} has no argument {name!r}; {hint}.")
 
 
 # ------------------------------------------------------------------- numbers, where they come in

@@ -233,7 +233,10 @@ def _names(name: str, given: Any, size: int) -> tuple[str, ...] | None:
     if isinstance(given, str) or not isinstance(given, Sequence | np.ndarray):
         raise ParameterError(f"{name} is {shown(given)}, it must be a list of {size} texts.")
     if len(given) != size:
-        raise ParameterError(f"{name} has {len(given)} entries, there are {size}; give one each.")
+        kind = name.removesuffix("_names")
+        raise ParameterError(
+            f"{name} has {len(given)} entries, there are {size} {kind}s; give one for each."
+        )
     texts = tuple(_text(f"{name}[{index}]", entry) for index, entry in enumerate(given))
     if len(set(texts)) < len(texts):
         double = collections.Counter(texts).most_common(1)[0][0]

@@ -10,6 +10,7 @@ from cmdpax.errors import CmdpaxWarning, InfeasibleError
 from cmdpax.jax_context import in_double_precision
 from cmdpax.model.cmdp import CMDP
 from cmdpax.model.validation import validate
+from cmdpax.model.words import Words
 from cmdpax.planning.certificate import certify
 from cmdpax.planning.column_generation import Generator, Progress
 from cmdpax.planning.feasibility import SlaterGap, advise, maximise, slater_gap_of
@@ -80,6 +81,11 @@ class Solution:
         """d_h(s, a) of π*, `[H, S, A]`."""
         _, occupancy = self._recover()
         return occupancy
+
+    @property
+    def words(self) -> Words:
+        """The names, units and senses of the model."""
+        return self._cmdp.words
 
     @property
     def slack(self) -> np.ndarray:

@@ -105,6 +105,7 @@ def audit(
         max_multiplier=max_multiplier or 6.0,
     )
     accuracy = require_share("accuracy", accuracy)
+    cmdp = validate(cmdp).with_arrays()  # statements are in the paper's terms
     if not regularization > 0:
         raise ParameterError("the audit needs regularization > 0: the saddle point depends on it.")
     algorithm = as_algorithm(learner)

@@ -120,6 +120,9 @@ class TestSolve:
             "feasible",
             "value",
             "constraint_values",
+            "thresholds",
+            "senses",
+            "slack",
             "multipliers",
             "slater_gap",
             "gap",
@@ -139,7 +142,15 @@ class TestSolve:
         code, out, _ = run("solve", str(bandit))
         assert code == 0
         assert "CMDP(S=1, A=3, H=1, I=1, dense)" in out
-        for part in ("optimal value", "0.6", "certified gap", "multiplier", "threshold"):
+        for part in (
+            "optimal reward",
+            "unspent budget",
+            "at least 0.5",
+            "0.6",
+            "certified gap",
+            "multiplier",
+            "threshold",
+        ):
             assert part in out
 
     def test_without_constraints_the_slater_gap_is_null(self, run, tmp_path):

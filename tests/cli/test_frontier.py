@@ -33,9 +33,22 @@ class TestOutput:
         assert ["0.25", "0.85", "1", "yes"] in rows
         assert ["0.75", "0.35", "1", "yes"] in rows
         assert ["1", "no"] in rows
-        assert "bandit.npz: CMDP(S=1, A=3, H=1, I=1, dense), constraint 0" in out
-        assert ["threshold", "of", "the", "model", "0.5"] in rows
-        assert ["largest", "feasible", "threshold", "0.9"] in rows
+        assert "bandit.npz: CMDP(S=1, A=3, H=1, I=1, dense), unspent budget" in out
+        assert "unspent budget in the model at least 0.5".split() in rows
+        assert "largest that can be met 0.9".split() in rows
+
+    def test_a_limit_by_its_name_and_in_its_sense(self, run, tmp_path):
+        cmdpax.save(cmdpax.environments.make("ring"), tmp_path / "ring.npz")
+        arguments = ("frontier", "ring.npz", "--constraint", "moves")
+        code, out, err = run(*arguments, "--from", "0", "--to", "4", "--points", "3")
+        assert (code, err) == (0, "")
+        rows = [line.replace("│", " ").split() for line in out.splitlines()]
+        assert "moves in the model at most 3".split() in rows
+        assert "smallest that can be met 0".split() in rows
+        assert ["4", "2.333333333", "0.3333333333", "yes"] in rows
+        code, _, err = run("frontier", "ring.npz", "--constraint", "movs")
+        assert code == 1
+        assert "there is no constraint 'movs'; did you mean 'moves'?" in err
 
     def test_json_is_one_object_with_the_promised_keys(self, run, queue):
         code, out, err = run("frontier", queue, "--constraint", "1", "--points", "6", "--json")
@@ -43,7 +56,9 @@ class TestOutput:
         result = json.loads(out)
         cmdp = cmdpax.load(queue)
         expected = cmdpax.frontier(cmdp, constraint=1, num_points=6)
-        assert set(result) == {*expected._fields, "own_threshold", "seconds"}
+        names = {"name", "sense", "own_threshold", "seconds"}
+        assert set(result) == {*expected._fields, *names} - {"words"}
+        assert (result["name"], result["sense"]) == ("admission", "at least")
         assert result["constraint"] == 1
         assert result["own_threshold"] == cmdp.thresholds[1]
         assert result["thresholds"] == expected.thresholds.tolist()
@@ -118,7 +133,7 @@ class TestFiles:
         cmdp = cmdpax.load(queue)
         expected = cmdpax.frontier(cmdp, num_points=5)
         with np.load("f.npz", allow_pickle=False) as content:
-            assert set(content) == {*expected._fields, "fingerprint"}
+            assert set(content) == {*expected._fields, "fingerprint"} - {"words"}
             for name in ("thresholds", "value", "multipliers", "feasible", "largest_feasible"):
                 np.testing.assert_array_equal(content[name], getattr(expected, name))
             assert str(content["fingerprint"]) == cmdp.fingerprint

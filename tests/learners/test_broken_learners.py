@@ -241,7 +241,7 @@ def run_both(factory: Any) -> list[dict[str, np.ndarray]]:
     runs = [configured(factory, regularization=tau) for tau in (0.0, 1.0)]
     recorded = np.arange(1, NUM_EPISODES + 1)
     optima = [cmdpax.solve(cmdp).value]
-    task = Task(designed(runs[0]), [cmdp], optima, recorded, NUM_EPISODES, (1e6,))
+    task = Task(designed(runs[0]), [cmdpax.rescale(cmdp)], optima, recorded, NUM_EPISODES, (1e6,))
     with jax.enable_x64(True):
         found = run_batch(task, runs, None, lambda done, total: None)
     return [

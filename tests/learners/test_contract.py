@@ -233,7 +233,14 @@ def run_together(
     design = design_of(algorithm, stacked=stacked)._replace(keep_log=False)
     optima = [cmdpax.solve(cmdp).value for cmdp in cmdps]
     recorded = np.array([3, NUM_EPISODES])
-    task = Task(design, cmdps, optima, recorded, NUM_EPISODES, (0.0, 0.05))
+    task = Task(
+        design,
+        [cmdpax.rescale(cmdp) for cmdp in cmdps],
+        optima,
+        recorded,
+        NUM_EPISODES,
+        (0.0, 0.05),
+    )
     return run_batch(task, configurations, None, lambda done, total: None)
 
 

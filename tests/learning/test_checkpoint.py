@@ -195,7 +195,7 @@ def first_group() -> Group:
     configurations = [configured(ALGORITHM, seed, max_multiplier=NO_WARNING) for seed in (0, 1)]
     design = designed(configurations[0], keep_log=True, keep_log_policies=True)
     recorded = np.arange(1, NUM_EPISODES + 1)
-    task = Task(design, (small(),), (0.5,), recorded, NUM_EPISODES, UNSAFE_AT)
+    task = Task(design, (cmdpax.rescale(small()),), (0.5,), recorded, NUM_EPISODES, UNSAFE_AT)
     return Group(task, configurations, None)
 
 

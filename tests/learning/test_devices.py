@@ -114,7 +114,7 @@ class TestGroups:
         accelerators *= num_devices
         cmdp = cmdpax.environments.make("bandit")
         design = designed(configured("vanilla-dual"))
-        task = Task(design, (cmdp,), (0.6,), np.array([5]), 5, ())
+        task = Task(design, (cmdpax.rescale(cmdp),), (0.6,), np.array([5]), 5, ())
         assert workers._group_size(task, num_runs) == expected
 
     @pytest.mark.parametrize(("num_devices", "sizes"), [(1, [2] * 6), (3, [6, 6]), (8, [12])])

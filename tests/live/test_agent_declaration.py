@@ -136,7 +136,7 @@ RAW: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "thresholds as a text": ({"thresholds": "much"}, ("thresholds",)),
     "complex thresholds": ({"thresholds": [1j, 1]}, ("thresholds",)),
     "an array of states": ({"num_states": np.array([3])}, ("num_states",)),
-    "no senses": ({"senses": None}, ("senses",)),
+    "no senses": ({"senses": 3}, ("senses",)),
     "no ranges": ({"constraint_ranges": None}, ("constraint_ranges",)),
     "a number as ranges": ({"constraint_ranges": 5}, ("constraint_ranges",)),
     "ragged ranges": ({"constraint_ranges": [(0, 1), (0,)]}, ("constraint_ranges",)),

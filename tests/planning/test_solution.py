@@ -286,8 +286,8 @@ def test_the_sentence_of_an_infeasible_model(method: str) -> None:
     assert raised.value.slater_gap == pytest.approx(-0.25, abs=1e-12)
     assert str(raised.value) == (
         "the CMDP is infeasible: every policy misses some threshold by at least 0.25 (Slater gap "
-        "-0.25), constraint 1 being the worst: it must be at least 1, and 0.75 is the most that can "
-        "be reached, the others being met; lower thresholds[1] by 0.25."
+        "-0.25), constraint 1 being the worst: it must be at least 1, and 0.75 is the most that "
+        "can be reached, the others being met; lower thresholds[1] by 0.25."
     )
 
 

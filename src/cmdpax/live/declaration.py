@@ -17,11 +17,12 @@ from cmdpax.learners import (
     registered,
 )
 from cmdpax.learners.optimism import Optimism, as_optimism
-from cmdpax.live.units import ROUNDING, SENSES, Units, declare_units
+from cmdpax.live.units import ROUNDING, Units, declare_units
 from cmdpax.model.arrays import as_floats, as_indices, is_single
 from cmdpax.model.cmdp import CMDP, Sizes
 from cmdpax.model.transitions import Successors
 from cmdpax.model.validation import validate
+from cmdpax.model.words import SENSES
 from cmdpax.schemes.schedules import Schedule, is_constant
 from cmdpax.storage.limits import require_room
 

@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cmdpax.checks import check_choice, real_number
-from cmdpax.errors import ParameterError, nearest_name, shown
+from cmdpax.checks import real_number
+from cmdpax.errors import ParameterError, shown
+from cmdpax.model.arrays import ROUNDING as SINGLE_ROUNDING
 from cmdpax.model.arrays import is_single
+from cmdpax.model.words import SENSES, as_senses
 
-SENSES = ("at least", "at most")
 ROUNDING = 1e-9
-"""How far outside its range a number may lie, as a share of it; it is then moved to the end."""
+"""What rounding explains in sums, as a share of a signal's range."""
 
 
 class Units(NamedTuple):
@@ -78,7 +79,7 @@ class Units(NamedTuple):
 
     def require_inside(self, signals: np.ndarray, names: Sequence[str]) -> None:
         """Refuse signals, `[J]`, that are not numbers or lie outside their ranges."""
-        room = ROUNDING * self.scale
+        room = SINGLE_ROUNDING * self.scale  # then they are moved to the end of the range
         inside = (signals >= self.low - room) & (signals <= self.high + room)  # false for NaN
         if inside.all():
             return
@@ -101,16 +102,7 @@ def declare_units(
     """The units as the user declares them: one entry for all constraints, or one for each."""
     ranges = [_range("reward_range", reward_range)]
     ranges += _constraint_ranges(constraint_ranges, num_constraints)
-    chosen = [senses] * num_constraints if isinstance(senses, str) else senses
-    if not isinstance(chosen, Sequence | np.ndarray):
-        raise ParameterError(f"senses is {shown(senses)}; {nearest_name(senses, SENSES)}.")
-    if len(chosen) != num_constraints:
-        raise ParameterError(
-            f"senses has {len(chosen)} entries, there are {num_constraints} thresholds; give one "
-            "for all, or one for each."
-        )
-    for sense in chosen:
-        check_choice("a sense", sense, tuple(SENSES))
+    chosen = as_senses(senses, num_constraints)
     low, high = np.array(ranges, dtype=float).T.copy()
     units = Units(low, high, np.array([False] + [sense == "at most" for sense in chosen]))
     for array in units:

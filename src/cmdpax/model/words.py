@@ -129,7 +129,7 @@ class Words(NamedTuple):
 
     def slack(self, values: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
         """How far values, as users read them, are on the right side of thresholds, `[…, I]`."""
-        return np.asarray(self.signs * (np.asarray(values) - thresholds))
+        return np.asarray(self.signs * (np.asarray(values) - thresholds)) + 0.0  # no -0.0
 
     # ------------------------------------------------------------------------------------ in files
 

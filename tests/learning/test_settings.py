@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cmdpax
-from learning_cases import ALGORITHM, bandit, learn, logged, model
+from learning_cases import ALGORITHM, bandit, learn
 
 
 class TestWarnings:

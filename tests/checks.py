@@ -54,9 +54,10 @@ def assert_distributions(rows: np.ndarray) -> None:
 def assert_numpy_doubles(*arrays: object) -> None:
     """NumPy arrays of float64, not JAX arrays and not single precision."""
     for array in arrays:
-        assert type(array) is np.ndarray
+        assert type(array) in (np.ndarray, cmdpax.Policy)
         assert array.dtype == np.float64
-        assert array.flags.writeable  # it is the caller's own
+        # It is the caller's own; a policy says how often it is reached, and cannot be changed.
+        assert array.flags.writeable == (type(array) is np.ndarray)
 
 
 def num_random_decisions(solution: cmdpax.Solution) -> int:

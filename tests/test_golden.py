@@ -75,7 +75,8 @@ def work(place):
         errors["saddle " + name] = getattr(saddle, name) - golden["saddle_" + name]
     arrays += [saddle.multipliers, saddle.policy, saddle.log_policy]
     report[place + " errors"] = {name: float(np.abs(e).max()) for name, e in errors.items()}
-    report[place + " types"] = sorted({f"{type(a).__name__} {a.dtype}" for a in arrays})
+    kinds = {(np.ndarray if isinstance(a, np.ndarray) else type(a), a.dtype) for a in arrays}
+    report[place + " types"] = sorted(f"{kind.__name__} {dtype}" for kind, dtype in kinds)
     report[place + " x64"] = jax.config.jax_enable_x64
 
 work("main")

@@ -36,6 +36,7 @@ from cmdpax.model.empirical import estimate
 from cmdpax.model.evaluation import Evaluation, evaluate
 from cmdpax.model.files import load, save
 from cmdpax.model.log import Log
+from cmdpax.model.policy import Policy, load_policy
 from cmdpax.model.rescaling import Rescaling, rescale
 from cmdpax.model.toolbox import from_arrays
 from cmdpax.model.transitions import Successors
@@ -118,6 +119,7 @@ __all__ = [
     "Optimism",
     "OrderError",
     "ParameterError",
+    "Policy",
     "Regret",
     "RegularizedSolution",
     "Replay",
@@ -145,6 +147,7 @@ __all__ = [
     "iterate",
     "learn",
     "load",
+    "load_policy",
     "parameters",
     "repeat",
     "replay",

@@ -92,6 +92,16 @@ def validate_policy(cmdp: CMDP, policy: Any) -> np.ndarray:
     return policy
 
 
+def check_policy(policy: Any) -> np.ndarray:
+    """Check an array as a policy of some model; returns it as float64 `[H, S, A]`."""
+    policy = normalised(as_floats("policy", policy))
+    if policy.ndim != 3 or 0 in policy.shape:
+        raise ModelError(f"policy has shape {policy.shape}, expected (H, S, A).")
+    check_finite("policy", policy)
+    _check_distributions("policy", policy)
+    return np.asarray(policy)
+
+
 def _check_transitions(transitions: Any, horizon: int) -> tuple[int, int]:
     """Check either storage; returns (S, A)."""
     if not isinstance(transitions, Successors):

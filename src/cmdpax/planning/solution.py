@@ -9,6 +9,7 @@ from cmdpax.checks import check_choice, require_count, require_positive
 from cmdpax.errors import CmdpaxWarning, InfeasibleError
 from cmdpax.jax_context import in_double_precision
 from cmdpax.model.cmdp import CMDP
+from cmdpax.model.policy import Policy, of_model
 from cmdpax.model.validation import validate
 from cmdpax.model.words import Words
 from cmdpax.planning.certificate import certify
@@ -67,14 +68,13 @@ class Solution:
         self._cmdp = cmdp
         self._recover = functools.cache(recover)
 
-    @property
-    def policy(self) -> np.ndarray:
-        """π*_h(a | s), `[H, S, A]`: Markov, random in at most I places.
+    @functools.cached_property
+    def policy(self) -> Policy:
+        """π*_h(a | s), `[H, S, A]`: Markov, random in at most I places; printed, it is a table.
 
         Where the occupancy is zero it is greedy for r + λᵀu.
         """
-        policy, _ = self._recover()
-        return policy
+        return of_model(self._cmdp, *self._recover())
 
     @property
     def occupancy(self) -> np.ndarray:

@@ -236,7 +236,7 @@ class TestSolve:
             (["nowhere.npz"], "nowhere.npz does not exist."),
             (["."], "models are .npz or .json files."),
             (["FILE", "--method", "simplex"], "method is 'simplex'"),
-            (["FILE", "--out", "policy.txt"], "policies are .npz files."),
+            (["FILE", "--out", "policy.txt"], "policies are .npz, .json or .csv files."),
             (["FILE", "--out", "none/policy.npz"], "the folder none does not exist"),
         ],
     )

@@ -12,6 +12,7 @@ from cmdpax.cli.frontier import frontier
 from cmdpax.cli.learning import algorithms, iterate, learn
 from cmdpax.cli.models import inspect, solve
 from cmdpax.cli.output import messages
+from cmdpax.cli.policies import policy
 from cmdpax.cli.reproduction import reproduce
 from cmdpax.cli.sweeps import compare, plot, report, sweep
 from cmdpax.cli.watching import watch
@@ -31,6 +32,7 @@ application = typer.Typer(
 application.add_typer(environments, name="env")
 application.command()(inspect)
 application.command()(solve)
+application.command()(policy)
 application.command()(frontier)
 application.command()(iterate)
 application.command()(learn)

@@ -1,5 +1,6 @@
 """`cmdpax inspect` and `cmdpax solve`: a model, and its optimum."""
 
+import json
 import time
 import warnings
 from collections.abc import Iterator
@@ -22,7 +23,9 @@ from cmdpax.cli.output import (
     table,
     wrote,
 )
+from cmdpax.cli.policies import describe_policy
 from cmdpax.errors import FileError, InfeasibleError
+from cmdpax.model.policy_files import ending_of, is_policy_file
 from cmdpax.planning import METHODS
 from cmdpax.storage.writing import require_target, write_npz
 
@@ -32,11 +35,17 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 def inspect(file: ModelFile, as_json: AsJson = False) -> None:
-    """Describe a CMDP: sizes, sparsity, reward ranges, feasibility.
+    """Describe a CMDP: sizes, sparsity, reward ranges, feasibility; or a policy.
 
     Example: cmdpax inspect random.npz
     """
-    cmdp = cmdpax.load(file)
+    try:
+        cmdp = cmdpax.load(file)
+    except FileError:
+        if not is_policy_file(file):
+            raise
+        describe_policy(file, as_json)
+        return
     with _progress("Slater gap") as report:
         slater = cmdpax.slater_gap(cmdp, progress=report)
     facts = _facts(cmdp, slater)
@@ -54,7 +63,8 @@ def solve(
     ] = METHODS[0],
     as_json: AsJson = False,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Write policy, occupancy and values to this .npz.")
+        Path | None,
+        typer.Option("--out", help="Write the policy: .csv, .json, or .npz with all numbers."),
     ] = None,
 ) -> None:
     """Solve a CMDP exactly and print its optimum.
@@ -62,8 +72,7 @@ def solve(
     Example: cmdpax solve random.npz --out policy.npz
     """
     if out is not None:
-        if out.suffix != ".npz":
-            raise FileError(f"{out} has the ending {out.suffix!r}; policies are .npz files.")
+        ending_of(out)
         require_target(out)
     cmdp = cmdpax.load(file)
     start = time.perf_counter()
@@ -223,7 +232,11 @@ def _print_solution(
 
 
 def _write_policy(out: Path, cmdp: cmdpax.CMDP, solution: cmdpax.Solution) -> None:
-    """Write policy and values to one .npz, with the fingerprint of their model."""
+    """Write the policy; a .npz also holds the values."""
+    if ending_of(out) != ".npz":
+        solution.policy.save(out)
+        wrote(out)
+        return
     content: dict[str, Any] = {
         "policy": solution.policy,
         "occupancy": solution.occupancy,
@@ -233,5 +246,7 @@ def _write_policy(out: Path, cmdp: cmdpax.CMDP, solution: cmdpax.Solution) -> No
         "gap": np.float64(solution.gap),
         "fingerprint": np.array(cmdp.fingerprint),
     }
+    if names := solution.policy.words.to_dict():
+        content["words"] = np.array(json.dumps(names))
     write_npz(out, content)
     wrote(out)

@@ -28,30 +28,38 @@ class Policy(np.ndarray[tuple[int, int, int], np.dtype[np.float64]]):
     It goes wherever an array goes. What is computed from it, its parts and its copies are plain
     arrays: `np.array(policy)` is one that can be changed.
 
-    Args:
-        policy: `[H, S, A]`; `[1, S, A]` for a stationary one, if the model is given.
-        cmdp: the model: it checks the policy, names its states and actions, and tells how often
-            they are reached.
-
-    Attributes:
-        words: the names of states and actions.
-        reached: the chance of being in a state at a step, `[H, S]`; None without a model.
-        fingerprint: of the model; None without one.
+    `cmdpax.Policy(array, cmdp)` makes one from any array `[H, S, A]`, or `[1, S, A]` if it is the
+    same at every step. The model checks it, names its states and actions, and tells how often
+    they are reached; without a model, `cmdpax.Policy(array)`, a policy has only its numbers.
 
     Examples:
         >>> import cmdpax
-        >>> cmdp = cmdpax.environments.make("bandit").replace(state_names=["start"])
-        >>> policy = cmdpax.Policy([[[0.5, 0.5, 0.0]]], cmdp)
-        >>> policy
-        Policy(H=1, S=1, A=3, random in 1 place)
-        >>> policy.sum(axis=-1)
-        array([[1.]])
+        >>> cmdp = cmdpax.environments.make("ring").replace(
+        ...     state_names=["a", "b", "c"], action_names=["stay", "move"]
+        ... )
+        >>> policy = cmdpax.Policy([[[0.0, 1.0], [0.5, 0.5], [1.0, 0.0]]], cmdp)
+        >>> print(policy)
+        Policy(H=6, S=3, A=2, random in 6 places)
+        state  action                     reached
+        a      move                   up to 100 %
+        b      stay 50 %, move 50 %   up to 100 %
+        c      stay                  up to 93.8 %
+        >>> policy[0, 1]
+        array([0.5, 0.5])
     """
 
     _content: Content | None
 
     def __new__(cls, policy: ArrayLike, cmdp: CMDP | None = None) -> "Policy":
-        """Check the policy, and evaluate it in the model."""
+        """Check the policy, and evaluate it in the model.
+
+        Args:
+            policy: `[H, S, A]`, or `[1, S, A]` for a stationary one if the model is given.
+            cmdp: the model, if it is known.
+
+        Raises:
+            ModelError: it is not a policy, or not one of this model.
+        """
         if cmdp is None:
             return with_content(Content(np.array(check_policy(policy))))
         checked = np.array(validate_policy(validate(cmdp), policy))

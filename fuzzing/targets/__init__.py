@@ -9,7 +9,7 @@ from fuzzing.targets.commands import COMMANDS
 from fuzzing.targets.folders import FOLDERS
 from fuzzing.targets.logs import LOGS
 from fuzzing.targets.models import MODELS
-from fuzzing.targets.policies import POLICIES
+from fuzzing.targets.policies import POLICIES, POLICY_FILES
 from fuzzing.targets.specifications import SPECIFICATIONS
 
 TARGETS: dict[str, Target] = {
@@ -17,6 +17,7 @@ TARGETS: dict[str, Target] = {
     for target in (
         MODELS,
         POLICIES,
+        POLICY_FILES,
         LOGS,
         SPECIFICATIONS,
         FOLDERS,

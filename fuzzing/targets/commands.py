@@ -4,6 +4,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import cmdpax
 from fuzzing import hostile, trees
 from fuzzing.cases import Entry, Input
 from fuzzing.targets.base import Target
@@ -17,6 +18,7 @@ _LINES = (
     "env make gridworld -p horizon=5 --out out.json",
     "inspect model.npz --json",
     "solve model.npz --method column-generation --out out.npz",
+    "policy policy.json --model model.npz --all",
     "frontier model.npz --constraint 0 --points 3 --from 0.1 --to 0.2 --out out.csv",
     "iterate model.npz --scheme primal-dual --iterations 3 -p step_size=0.1 -p max_multiplier=6",
     "learn model.npz --algorithm regularized-primal-dual --episodes 5 --seeds 2 -p step_size=0.1",
@@ -33,10 +35,16 @@ _PATHS = ("", ".", "/", "nowhere/out.npz", "out", "out.xyz", "pipe", "link.npz",
 def _samples() -> list[Input]:
     entries = (
         file_of(small_model(), _MODEL)._replace(foreign=True),
+        Entry("policy.json", _policy(), foreign=True),
         Entry("pipe", kind="pipe", foreign=True),
         Entry("link.npz", kind="link", leads_to="out.linked.npz", foreign=True),
     )
     return [Input(entries, {"line": line.split(" ")}) for line in _LINES]
+
+
+def _policy() -> bytes:
+    """A policy of the model, as a file."""
+    return str(cmdpax.solve(small_model()).policy.to_json()).encode()
 
 
 def _mutate(rng: Random, given: Input, donors: Any) -> Input:

@@ -15,10 +15,12 @@ import math
 import re
 import runpy
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 
 import cmdpax
@@ -163,6 +165,52 @@ def test_own_algorithm(capsys, monkeypatch):
     )
     runpy.run_path(str(path), run_name="__main__")
     assert capsys.readouterr().out.startswith("gain 0: strong violation [")
+
+
+def reader() -> str:
+    """The program on the page about policies that plays them without cmdpax."""
+    text = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
+    (program,) = (block[3] for block in _FENCE.finditer(text) if 'title="play.py"' in block[2])
+    return program
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_the_reader_of_policies_plays_them(named, tmp_path):
+    assert len(reader().splitlines()) <= 30
+    cmdp = cmdpax.environments.make("random")
+    if named:
+        names = [f"s{index}" for index in reversed(range(5))]
+        cmdp = cmdp.replace(state_names=names, action_names=[name.upper() for name in names])
+    policy = cmdpax.solve(cmdp).policy
+    policy.to_json(tmp_path / "policy.json")
+    (tmp_path / "play.py").write_text(reader(), encoding="utf-8")
+    module = load(tmp_path / "play.py")
+    module.random.seed(1)
+    player, count = module.Player(tmp_path / "policy.json"), 400
+    for (step, state), _ in np.ndenumerate(policy.max(axis=-1)):
+        asked = cmdp.words.state_names[state] if named else state
+        drawn = [player.act(step, asked) for _ in range(count)]
+        found = [drawn.count(cmdp.words.action_names[a] if named else a) for a in range(5)]
+        spread = np.sqrt(policy[step, state] * (1 - policy[step, state]) / count)
+        assert (abs(np.array(found) / count - policy[step, state]) <= 5 * spread).all()
+
+
+@pytest.mark.kills
+def test_the_reader_of_policies_needs_nothing_but_python(tmp_path):
+    cmdp = cmdpax.environments.make("ring").replace(action_names=["stay", "move"])
+    cmdpax.Policy([[[0.0, 1.0]] * 3], cmdp).to_json(tmp_path / "policy.json")
+    (tmp_path / "play.py").write_text(reader(), encoding="utf-8")
+    alone = [
+        sys.executable,
+        "-I",
+        "-S",
+        "play.py",
+        "policy.json",
+        "2",
+        "1",
+    ]  # no installed packages
+    ended = subprocess.run(alone, cwd=tmp_path, capture_output=True, text=True)
+    assert (ended.stdout, ended.stderr) == ("move\n", "")
 
 
 @pytest.mark.parametrize(

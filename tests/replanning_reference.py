@@ -77,7 +77,7 @@ def plans(
                 p, n = pooled_rows(counts.went)
                 if rewards != "known":
                     visits = counts.went.sum(axis=-1)
-                    signals, errors = pooled_signals(visits, counts, unvisited_rewards or 0.0)
+                    signals, errors, _ = pooled_signals(visits, counts, unvisited_rewards or 0.0)
             capped = np.minimum(lagrange, cap)
             objective = signals[0] + _bonus(
                 exploration, p, n, later, np.append(1.0, capped), scale, weights, errors
@@ -143,6 +143,7 @@ def posterior_model(
     drawn: np.ndarray,
     *,
     noise: np.ndarray | None,
+    observed: np.ndarray | None,
     reduced: float,
     episode: int,
     weights: tuple[float, float],
@@ -150,7 +151,8 @@ def posterior_model(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """p', the signals that are planned with, and what is hoped for, all `[H, …]`.
 
-    `later` has V_{h+1} of every signal under the last plan, `drawn` the rows p̃.
+    `later` has V_{h+1} of every signal under the last plan, `drawn` the rows p̃, `observed` how
+    many observations each estimated signal is worth.
     """
     horizon, num_signals, num_states, _ = signals.shape
     grown, both = np.log(1 + episode), np.append(1.0, lagrange)
@@ -174,8 +176,11 @@ def posterior_model(
                 planned[h, 1 + i, s, a] -= taken
                 planned[h, 0, s, a] += lagrange[i] * taken
                 hopeful[h, i, s, a] += weights[1] * grown * np.ptp(values) / max(n[h, s, a], 1)
-            if noise is not None:
-                extra = weights[0] * np.sqrt(grown) * noise[h, :, s, a]
+            if noise is not None and observed is not None:
+                extra = 0.7 * weights[0] * np.sqrt(grown) * noise[h, :, s, a]
+                for j in range(num_signals):
+                    hope = min(1.0, 2 * weights[1] * grown / max(observed[h, j, s, a], 0.25))
+                    extra[j] += hope * (1 - signals[h, j, s, a])
                 planned[h, 0, s, a] += both @ extra
                 hopeful[h, :, s, a] += extra[1:]
         hoped = every_q.max(axis=1)
@@ -225,9 +230,9 @@ def pooled_rows(went: np.ndarray, prior: float = 1.0) -> tuple[np.ndarray, np.nd
 
 def pooled_signals(
     visits: np.ndarray, counts: Any, unvisited: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Means of observed signals and their standard errors, `[J, H, S, A]`."""
-    means, errors = np.zeros_like(counts.sums), np.zeros_like(counts.sums)
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Means of observed signals, their standard errors and their worth, `[J, H, S, A]`."""
+    means, errors, worth = (np.zeros_like(counts.sums) for _ in range(3))
     for j, (sums, squares) in enumerate(zip(counts.sums, counts.squares, strict=True)):
         gaps, variances = np.zeros_like(visits), np.zeros(visits.shape[1:])
         for h, s, a in np.ndindex(visits.shape):
@@ -245,12 +250,14 @@ def pooled_signals(
             n = numbers[h]
             own = sums[h, s, a] / n if n else 0.0
             means[j, h, s, a] = (n * own + alpha * common) / (n + alpha)
-            total = numbers.sum()
-            variance = (total * variances[s, a] + 0.25) / (total + 1)
+            variance = (evidence * variances[s, a] + 0.25) / (evidence + 1)
+            within = max(squares[h, s, a] / max(n, 1) - own**2, 0)
+            within = (n * within + 0.25) / (n + 1)
             together = shares[h] ** 2 * variance / (evidence + 1)
-            alone = variance * rho * (1 - rho) / (1 - rho + n * rho)
+            alone = 1 / (1 / (variance * rho) + n / within)
             errors[j, h, s, a] = np.sqrt(together + alone)
-    return means, errors
+            worth[j, h, s, a] = n + alpha * evidence / (alpha + evidence)
+    return means, errors, worth
 
 
 def _bonus(

@@ -52,13 +52,12 @@ def test_signals_are_those_of_the_reference(seed: int, most: int, kind: str) -> 
     sums = rng.binomial(visits.astype(int), means) if kind == "noisy" else visits * means
     squares = sums if kind == "noisy" else visits * means**2
     given_counts = SimpleNamespace(sums=sums.astype(float), squares=squares.astype(float))
-    expected, errors = reference.pooled_signals(visits, given_counts, 1.0)
+    expected, errors, worth = reference.pooled_signals(visits, given_counts, 1.0)
     swapped = [jnp.asarray(np.swapaxes(array, 0, 1), float) for array in (sums, squares)]
     found, deviations = pool_signals(jnp.asarray(visits), *swapped, jnp.asarray(1.0))
     np.testing.assert_allclose(np.swapaxes(found, 0, 1), expected, rtol=0, atol=1e-8)
-    np.testing.assert_allclose(
-        np.swapaxes(np.hypot(*deviations), 0, 1), errors, rtol=1e-6, atol=1e-5
-    )
+    np.testing.assert_allclose(np.swapaxes(deviations.together, 0, 1), errors, rtol=1e-6, atol=1e-5)
+    np.testing.assert_allclose(np.swapaxes(deviations.visits, 0, 1), worth, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("concentration", [0.5, 4.0, 60.0])
@@ -118,6 +117,7 @@ def test_nothing_counted_is_the_row_of_nothing() -> None:
     means, errors = pool_signals(zeros, zeros[:, None], zeros[:, None], jnp.asarray(0.7))
     np.testing.assert_allclose(means, 0.7)
     np.testing.assert_allclose(errors.common, 0.5)
+    assert not np.asarray(errors.visits).any()
 
 
 def test_rewards_that_are_the_same_at_all_steps_are_known_after_one_visit() -> None:

@@ -318,9 +318,11 @@ def planned_in(made: Estimates, key: Any, knowledge: Any, reduced: Any = 0.0) ->
 def test_the_posterior_model_is_what_its_formulas_say(estimated: bool) -> None:
     knowledge, made = estimates()
     made = with_untried(made)
+    observed = None
     if estimated:
         errors = jnp.full(made.signals.shape, 0.2)
-        made = made._replace(errors=Errors(errors, 2 * errors))
+        observed = np.random.default_rng(4).integers(0, 5, made.signals.shape).astype(float)
+        made = made._replace(errors=Errors(errors, 2 * errors, jnp.asarray(observed)))
     key = jax.random.key(5)
     first, second = jax.random.split(key)
     drawn = np.asarray(sample_rows(first, knowledge, made.rows, PRIOR))
@@ -330,6 +332,7 @@ def test_the_posterior_model_is_what_its_formulas_say(estimated: bool) -> None:
         *(np.asarray(part) for part in (made.transitions, made.signals, made.visits)),
         *(np.asarray(part) for part in (made.next_values, made.multipliers, drawn)),
         noise=noise,
+        observed=observed,
         reduced=0.1,
         episode=20,
         weights=WEIGHTS,
@@ -338,6 +341,19 @@ def test_the_posterior_model_is_what_its_formulas_say(estimated: bool) -> None:
     np.testing.assert_allclose(found.transitions, rows, rtol=1e-12, atol=1e-15)
     np.testing.assert_allclose(found.signals, signals, rtol=1e-11, atol=1e-13)
     np.testing.assert_allclose(found.hopeful, hopeful, rtol=1e-11, atol=1e-13)
+
+
+def test_what_was_never_observed_is_hoped_to_be_one() -> None:
+    knowledge, made = estimates()
+    nothing = jnp.zeros_like(made.signals)
+    unknown = made._replace(errors=Errors(nothing, nothing, nothing), visits=1e12 * made.visits)
+    found = planned_in(unknown, jax.random.key(0), knowledge)
+    known = planned_in(unknown._replace(errors=None), jax.random.key(0), knowledge)
+    hoped = np.asarray(found.signals - known.signals)
+    missing = 1 - np.asarray(made.signals)
+    np.testing.assert_allclose(hoped[:, 0], missing[:, 0] + 0.7 * missing[:, 1], rtol=1e-9)
+    np.testing.assert_array_equal(hoped[:, 1], 0)
+    np.testing.assert_allclose(found.hopeful, 1, rtol=0, atol=1e-9)
 
 
 def test_what_was_never_tried_leads_to_the_best_that_may_follow() -> None:
@@ -370,14 +386,15 @@ def test_observed_variance_widens_the_posterior() -> None:
     knowledge, made = estimates()
     visits = made.visits[:, None]
     own = jnp.broadcast_to(jnp.sqrt(visits * 0.09 + 0.25) / (visits + 1), made.signals.shape)
-    unknown = made._replace(errors=Errors(jnp.zeros_like(own), own))
+    observed = jnp.broadcast_to(visits, own.shape)
+    unknown = made._replace(errors=Errors(jnp.zeros_like(own), own, observed))
     keys = jax.random.split(jax.random.key(1), 20_000)
 
     def spread(some: Estimates) -> np.ndarray:
         rewards = jax.jit(jax.vmap(lambda key: planned_in(some, key, knowledge).signals[:, 0]))
         return np.asarray(rewards(keys)).var(axis=0)
 
-    noise = WEIGHTS[0] ** 2 * np.log(21) * (1 + 0.7**2) * np.asarray(own[:, 0]) ** 2
+    noise = (0.7 * WEIGHTS[0]) ** 2 * np.log(21) * (1 + 0.7**2) * np.asarray(own[:, 0]) ** 2
     np.testing.assert_allclose(spread(unknown) - spread(made), noise, rtol=0.15)
 
 

@@ -149,8 +149,9 @@ def _errors(statistics: Statistics, visits: Float[Array, "_ S A"]) -> Errors | N
     """Of means of each step: normal, of variance (n σ² + 1/4)/(n + 1)²."""
     if statistics.reward_sums is None or statistics.square_sums is None:
         return None
-    number = jnp.maximum(visits, 1)[:, None]
+    worth = jnp.broadcast_to(visits[:, None], statistics.reward_sums.shape)
+    number = jnp.maximum(worth, 1)
     means = statistics.reward_sums / number
     variances = jnp.maximum(statistics.square_sums / number - means**2, 0)
     own = jnp.sqrt(number * variances + LARGEST_VARIANCE) / (number + 1)
-    return Errors(jnp.zeros_like(own), own)
+    return Errors(jnp.zeros_like(own), own, worth)

@@ -26,7 +26,8 @@ back to first order, to the degree that a pair has been tried:
 
 so that r + λᵀu is that of p', and V_u of the last plan that of p̂. Where rewards are estimated from
 what was observed, their own uncertainty is added: for `bernstein` their standard errors and ranges,
-for `posterior` a normal draw around each mean.
+for `posterior` 0.7 w √log(1 + k) of a normal draw around each mean, and the share 2ε of what is
+missing to 1, with n of the observations: an unlucky first few must not look like the truth.
 
 Pessimism κ plans with û - κ b^u, where b^u_i is scale/√n for `count`, and otherwise
 min(√(Var_p̂(V_{u_i})/n) + (H - h)/n, H - h), with twice the deviation where the steps share counts:
@@ -49,6 +50,7 @@ from cmdpax.model.transitions import Transitions, pick_step
 from cmdpax.planning.batched_induction import first_of_best
 
 _NEVER = 0.25  # what a pair that was never tried counts as, in visits
+_NOISE, _HOPE = 0.7, 2.0  # times w and w', for rewards that are estimated
 _SMALLEST = 1e-300  # instead of 0, where it divides or is a concentration
 
 
@@ -102,9 +104,9 @@ def posterior_model(
     reduced = reduced + tried[:, None] * _stacked(of_constraints, reduced)
     rewards = signals[:, 0] + _priced(estimates, reduced)
     if estimates.errors is not None:
-        noise = weight * sample_noise(second, estimates)
-        rewards = rewards + jnp.einsum("j,hjsa->hsa", estimates.weights, noise)
-        hopeful = hopeful + noise[:, 1:]
+        moves = _moved_signals(second, estimates, weight, rarely)
+        rewards = rewards + jnp.einsum("j,hjsa->hsa", estimates.weights, moves)
+        hopeful = hopeful + moves[:, 1:]
     planned = jnp.concatenate([rewards[:, None], signals[:, 1:] - reduced], axis=1)
     return Model(with_probabilities(estimates.transitions, moved), planned, hopeful)
 
@@ -127,6 +129,15 @@ def _moved_rows(
     tables = means.shape[0]  # the first step stands for all that share their rows
     best = jax.nn.one_hot(slots[:tables], means.shape[-1], dtype=means.dtype)
     return (1 - share[:tables, ..., None]) * rows + share[:tables, ..., None] * best
+
+
+def _moved_signals(
+    key: Key[Array, ""], estimates: Estimates, weight: Number, rarely: Number
+) -> Float[Array, "H J S A"]:
+    """What is added to estimated signals: a draw, and a share of what is missing to 1."""
+    assert estimates.errors is not None
+    share = jnp.minimum(_HOPE * rarely / jnp.maximum(estimates.errors.visits, _NEVER), 1.0)
+    return _NOISE * weight * sample_noise(key, estimates) + share * (1 - estimates.signals)
 
 
 def _best_successors(
@@ -210,7 +221,7 @@ def bernstein_bonus(
     ranges = steps[:, None] * jnp.sum(jnp.abs(weights), axis=-1)[None]
     errors = jnp.sqrt(variance / estimates.visits_or_one[:, None])
     if estimates.errors is not None:
-        observed = jnp.hypot(*estimates.errors)
+        observed = estimates.errors.together
         errors = errors + jnp.einsum("lj,hjsa->hlsa", jnp.abs(weights), observed)
         ranges = ranges + jnp.sum(jnp.abs(weights), axis=-1)[None]
     visits, ranges = estimates.visits_or_one[:, None], ranges[:, :, None, None]
@@ -235,7 +246,7 @@ def sample_rows(
 def sample_noise(key: Key[Array, ""], estimates: Estimates) -> Float[Array, "_ J S A"]:
     """Normal draws around the mean observations; the steps share what they share."""
     assert estimates.errors is not None
-    common, own = estimates.errors
+    common, own = estimates.errors.common, estimates.errors.own
     first, second = jax.random.split(key)
     together = jax.random.normal(first, (1, *own.shape[1:]), own.dtype)
     return common * together + own * jax.random.normal(second, own.shape, own.dtype)

@@ -20,6 +20,11 @@ had been drawn from a Dirichlet distribution of concentration α around a common
 If all steps are the same, ρ̂ goes to 0, and each step is estimated from all of them. If they have
 nothing in common, α is small and forgotten after as many visits. Since ρ̂ is an average, a few pairs
 that differ keep α bounded, and every estimate converges to the truth of its own step.
+
+The mean of a reward at step h is uncertain in two ways: the common mean has the variance v/(E + 1),
+and around it step h has 1/(1/(v ρ) + n_h/v_h), with its own variance v_h of the observations. Both
+v and v_h are shrunk towards 1/4, by one observation. A pair that is nearly always tried at one
+step, and is all but certain there, would otherwise look certain at all others.
 """
 
 from typing import NamedTuple
@@ -46,6 +51,12 @@ class Errors(NamedTuple):
 
     common: Float[Array, "H J S A"]  # of what all steps share: they are wrong together
     own: Float[Array, "H J S A"]
+    visits: Float[Array, "H J S A"]  # what each estimate is worth, in observations
+
+    @property
+    def together(self) -> Float[Array, "H J S A"]:
+        """Of the estimates."""
+        return jnp.hypot(self.common, self.own)
 
 
 def pool_rows(
@@ -101,11 +112,16 @@ def pool_signals(
     evidence = jnp.sum(said * number, axis=0, keepdims=True)
     weighted = jnp.sum(said * sums, axis=0, keepdims=True)
     centre = jnp.where(every > 0, weighted / jnp.where(every > 0, evidence, 1), unvisited)
-    # One observation more, of the largest variance: a single one shows no variance at all.
-    variance = (every * spread + LARGEST_VARIANCE) / (every + 1)
-    own = variance * share * (1 - share) / (1 - share + number * share)
-    errors = Errors(said * jnp.sqrt(variance / (evidence + 1)), jnp.sqrt(own))
-    return (1 - said) * means + said * centre, errors
+    # One observation more, of the largest variance: a single one shows no variance at all. A step
+    # that was tried often says no more about the others than its share of the evidence.
+    variance = (evidence * spread + LARGEST_VARIANCE) / (evidence + 1)
+    between = variance * share
+    within = jnp.maximum(squares / jnp.maximum(number, 1) - means**2, 0)
+    within = (number * within + LARGEST_VARIANCE) / (number + 1)
+    own = between * within / (within + number * between)
+    common = said * jnp.sqrt(variance / (evidence + 1))
+    worth = number + alpha * evidence / (alpha + evidence)
+    return (1 - said) * means + said * centre, Errors(common, jnp.sqrt(own), worth)
 
 
 def share_between(

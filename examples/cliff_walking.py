@@ -32,7 +32,7 @@ def main(picture: Path) -> list[tuple[float, float, float]]:
     for axis, budget in zip(figure.subplots(len(BUDGETS), 1), BUDGETS, strict=True):
         cmdp = from_env(env, HORIZON, costs=costs.ravel(), limits=budget)
         solution = cmdpax.solve(cmdp)
-        spent = HORIZON - cmdpax.evaluate(cmdp, solution.policy).constraint_values[0]
+        spent = cmdpax.evaluate(cmdp, solution.policy).constraint_values[0]
         found.append((budget, solution.value, float(spent)))
         visits = solution.occupancy.sum(axis=(0, 2)).reshape(rows, columns)
         visits[-1, -1] = np.nan  # the goal, where finished walks stay

@@ -43,7 +43,7 @@ def main(picture: Path, num_episodes: int = 3000) -> tuple[float, Truth, cmdpax.
     def compare(agent: cmdpax.Agent, _: cmdpax.EpisodeRecord) -> None:
         if agent.num_episodes % 50 == 0:
             exact = cmdpax.evaluate(cmdp, agent.policy)  # of the coming episode
-            seen.append((agent.episode, exact.value, HORIZON - exact.constraint_values[0]))
+            seen.append((agent.episode, exact.value, exact.constraint_values[0]))
 
     found = interact(env, agent, num_episodes, costs=costs, seed=0, callbacks=compare)
     episodes, values, spent = np.array(seen).T

@@ -27,7 +27,7 @@ def main(picture: Path) -> cmdpax.Frontier:
     columns = [column for _, column, _, _ in map(env.unwrapped.decode, range(500))]
     tolls = (np.array(columns) == TOLL_COLUMN).astype(float)
     cmdp = from_env(env, HORIZON, costs=tolls, limits=BUDGETS[0])
-    found = cmdpax.frontier(cmdp, thresholds=HORIZON - BUDGETS)  # costs at most: rewards at least
+    found = cmdpax.frontier(cmdp, thresholds=BUDGETS)
     kept, smallest = found.feasible, HORIZON - found.largest_feasible
     figure = Figure(figsize=(6.4, 5.2), layout="constrained")
     above, below = figure.subplots(2, 1, sharex=True)

@@ -106,7 +106,7 @@ def test_table_of_environments():
         free = cmdpax.solve(cmdp.replace(constraint_rewards=[], thresholds=[]))
         num_constraints, horizon, num_states, num_actions = cmdp.sizes
         numbers = [num_states, num_actions, horizon, num_constraints, solution.value, free.value]
-        numbers += [*cmdp.thresholds, *solution.multipliers, solution.slater_gap]
+        numbers += [*cmdp.bounds, *solution.multipliers, solution.slater_gap]
         told = [float(number) for number in re.findall(r"[\d.]+", cells)]
         assert told == pytest.approx(numbers, abs=1e-6), name
 

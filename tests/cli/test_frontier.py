@@ -45,7 +45,7 @@ class TestOutput:
         rows = [line.replace("│", " ").split() for line in out.splitlines()]
         assert ["moves", "in", "the", "model", "at", "most", "3"] in rows
         assert ["smallest", "that", "can", "be", "met", "0"] in rows
-        assert ["4", "2.333333333", "0.3333333333", "yes"] in rows
+        assert ["2", "1.333333333", "0.6666666667", "yes"] in rows
         code, _, err = run("frontier", "ring.npz", "--constraint", "movs")
         assert code == 1
         assert "there is no constraint 'movs'; did you mean 'moves'?" in err

@@ -334,12 +334,6 @@ class TestRefused:
             with pytest.raises(cmdpax.ParameterError, match=re.escape(f"cmdps[1]: {sentence}")):
                 runs_of(cmdps=[{"environment": "bandit"}, entry])
 
-    def test_rewards_outside_the_unit_interval(self, tmp_path):
-        cmdp = cmdpax.environments.make("bandit")
-        cmdpax.save(cmdp.replace(rewards=2 * cmdp.rewards), tmp_path / "large.npz")
-        with pytest.raises(cmdpax.ParameterError, match=r"cmdps\[0\]: .*rewards"):
-            runs_of(cmdps=[{"file": str(tmp_path / "large.npz")}])
-
     def test_files_that_are_no_specification(self, tmp_path):
         with pytest.raises(cmdpax.FileError, match=r"absent\.toml does not exist"):
             read_specification(tmp_path / "absent.toml")

@@ -8,6 +8,9 @@ TOOLS := .venv/.tools-installed
 # Hundreds of processes are started from here: each would compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest --quiet --numprocesses auto --dist loadfile --no-loadscope-reorder
+# Compilation is most of the tests' time; programs that run for milliseconds need no optimisation.
+UNOPTIMISED := XLA_FLAGS="--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false \
+	--xla_cpu_parallel_codegen_split_count=1"
 
 .DEFAULT_GOAL := help
 .PHONY: help reproduce demo examples quick test fuzz certify check format docs bench package clean
@@ -40,14 +43,14 @@ examples: $(RUNTIME) ## live systems and Gymnasium's toys, with pictures, into b
 	for name in frozen_lake cliff_walking taxi service_queue; do \
 		$(BIN)/python examples/$$name.py build/examples/$$name.png || exit 1; done
 
-# Compilation is most of the time; programs that run for milliseconds need no optimisation.
-quick: export XLA_FLAGS := --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false \
-	--xla_cpu_parallel_codegen_split_count=1
 quick: $(TOOLS) ## the tests of the parts: no browser, cluster, other process or whole run
-	$(PYTEST) -m "not (cluster or whole or browser or kills or exact)"
+	$(UNOPTIMISED) $(PYTEST) -m "not (cluster or whole or browser or kills or exact)"
 
+# Numbers are tested in programs that are compiled as users compile them, and what is around them
+# (files, pages, processes, sentences) in programs that are compiled faster.
 test: $(TOOLS) ## all tests and doctests; those of the page if chromium is there
-	$(PYTEST)
+	$(UNOPTIMISED) $(PYTEST) -m "not optimised"; first=$$?; \
+	$(PYTEST) -m "optimised" && exit $$first
 
 fuzz: $(TOOLS) ## hostile inputs for SECONDS=600, of SEED=…; failures are kept in build/fuzz/
 	$(BIN)/python -m fuzzing --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))

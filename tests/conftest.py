@@ -35,9 +35,11 @@ hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that ask for a browser or for Ray are in these lanes."""
+    """Lanes that fixtures tell, and which programs are optimised."""
     for item in items:
         lanes.mark_by_fixtures(item)
+        lanes.mark_by_numbers(item)
+    lanes.collected[:] = items
     lanes.sort(items)
 
 

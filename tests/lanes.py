@@ -3,6 +3,8 @@
 Who asks for a browser or for Ray is marked by the fixtures that it asks for. The markers `kills`
 and `whole` are written where the cause is: above a test, or in the `pytestmark` of a module. A test
 without a marker that starts a process, be it a browser or a part of Ray, is stopped.
+
+One more marker says how `make test` compiles a test's programs: `optimised`, as users do.
 """
 
 import contextlib
@@ -16,6 +18,38 @@ from xdist.scheduler import LoadFileScheduling
 LANES = ("cluster", "whole", "browser", "kills", "exact")
 """The markers of `pyproject.toml`, the longest lanes first; `make quick` leaves them out."""
 
+OPTIMISED = "optimised"
+NUMBERS = (
+    "tests/experiments/test_repeating.py",
+    "tests/experiments/test_sweeping.py",
+    "tests/learners/test_contract.py",
+    "tests/learners/test_default.py",
+    "tests/learners/test_layout.py",
+    "tests/learners/test_pooling.py",
+    "tests/learners/test_randomness.py",
+    "tests/learners/test_replanning.py",
+    "tests/learners/test_stationary.py",
+    "tests/learning/",
+    "tests/live/test_agent_equals_learn.py",
+    "tests/model/test_evaluation.py",
+    "tests/model/test_sampling.py",
+    "tests/model/test_transitions.py",
+    "tests/paper/reproduction/test_phenomenon.py",
+    "tests/planning/",
+    "tests/schemes/",
+    "tests/test_docs.py",
+    "tests/test_earlier_files.py",
+    "tests/test_golden.py",
+)
+"""Folders and files that test numbers: `make test` optimises their programs, as users do.
+
+In other files a single test that does so has the marker above it.
+"""
+
+collected: list[pytest.Item] = []
+"""All tests that were found, also those that a selection of markers leaves out."""
+
+_AS_USERS = {"cluster", "exact"}  # workers of Ray compile as they do anywhere
 _CLUSTER = "tests/cluster/"
 _FIXTURES = {
     "program": "browser",
@@ -47,6 +81,12 @@ def mark_by_fixtures(item: pytest.Item) -> None:
     for fixture, lane in _FIXTURES.items():
         if fixture in getattr(item, "fixturenames", ()):
             item.add_marker(lane)
+
+
+def mark_by_numbers(item: pytest.Item) -> None:
+    """Mark a test whose programs must be compiled as those of users are."""
+    if item.nodeid.startswith(NUMBERS) or lanes_of(item) & _AS_USERS:
+        item.add_marker(OPTIMISED)
 
 
 def sort(items: list[pytest.Item]) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lanes import LANES, LaneError, lanes_of
+from lanes import LANES, NUMBERS, OPTIMISED, LaneError, collected, lanes_of
 
 ROOT = Path(__file__).parent.parent
 ALWAYS_QUICK = [  # without these, a green `make quick` says little
@@ -37,9 +37,10 @@ def test_a_marked_one_may() -> None:
     start_a_process()
 
 
-def test_who_asks_for_a_browser_or_for_ray_is_marked(request: pytest.FixtureRequest) -> None:
+def test_who_asks_for_a_browser_or_for_ray_is_marked() -> None:
     """Of the tests that were collected with this one."""
-    for item in request.session.items:
+    assert collected
+    for item in collected:
         asked = set(getattr(item, "fixturenames", ()))
         if asked & {"browser", "open_page", "open_report"}:
             assert "browser" in lanes_of(item), item.nodeid
@@ -50,9 +51,29 @@ def test_who_asks_for_a_browser_or_for_ray_is_marked(request: pytest.FixtureRequ
 def test_make_quick_leaves_out_the_registered_markers() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     registered = settings["tool"]["pytest"]["ini_options"]["markers"]
-    assert [line.partition(":")[0] for line in registered] == list(LANES)
+    assert [line.partition(":")[0] for line in registered] == [*LANES, OPTIMISED]
     (left_out,) = re.findall(r'-m "not \((.*)\)"', (ROOT / "Makefile").read_text(encoding="utf-8"))
     assert left_out.split(" or ") == list(LANES)
+
+
+def test_make_test_leaves_out_nothing() -> None:
+    """What is not in one of its two parts is in the other, and the other is optimised."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    parts = re.findall(r'^\t(.*)\$\(PYTEST\) -m "((?:not )?optimised)"', makefile, re.MULTILINE)
+    assert parts == [("$(UNOPTIMISED) ", "not optimised"), ("", "optimised")]
+
+
+def test_what_depends_on_rounding_is_optimised() -> None:
+    """Of the tests that were collected with this one."""
+    assert collected
+    for item in collected:
+        if lanes_of(item) & {"cluster", "exact"}:
+            assert item.get_closest_marker(OPTIMISED), item.nodeid
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_what_has_numbers_exists(name: str) -> None:
+    assert (ROOT / name).exists()
 
 
 @pytest.mark.parametrize("name", ALWAYS_QUICK)
@@ -63,6 +84,12 @@ def test_what_matters_most_is_quick(name: str) -> None:
     tests = [node for node in ast.walk(module) if getattr(node, "name", "").startswith("test_")]
     slow = [node for node in tests if lanes_in(node.decorator_list)]
     assert len(slow) <= 1 < len(tests)
+
+
+@pytest.mark.parametrize("name", ALWAYS_QUICK)
+def test_what_matters_most_is_optimised(name: str) -> None:
+    """So it is tested in both ways of compiling."""
+    assert f"tests/{name}".startswith(NUMBERS)
 
 
 def test_every_folder_has_quick_tests() -> None:

@@ -44,6 +44,7 @@ def assert_same_runs(one: cmdpax.History, other: cmdpax.History) -> None:
     np.testing.assert_allclose(one.strong_regret.maximum, other.strong_regret.maximum, **CLOSE)
 
 
+@pytest.mark.optimised
 class TestRuns:
     def test_accounts_are_those_of_the_policies_that_were_played(self, algorithm: str) -> None:
         history = learn(algorithm)
@@ -144,6 +145,7 @@ class TestRuns:
 
 
 class TestWhereTheyRun:
+    @pytest.mark.optimised
     def test_plain_jitted_and_vmapped_over_seeds_and_parameters(self, algorithm: str) -> None:
         with jax.enable_x64(True):
             cmdp, log = cast(model(1), float), logged(model(1), 6)

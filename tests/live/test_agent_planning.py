@@ -112,6 +112,7 @@ def test_what_is_told_and_what_is_fed(name: str) -> None:
 
 
 @pytest.mark.whole
+@pytest.mark.optimised
 @pytest.mark.parametrize("observations", ["mean", "bernoulli"])
 def test_the_plans_of_learn(observations: str) -> None:
     """An agent that is fed with a simulated run's episodes makes the run's plans."""

@@ -28,7 +28,7 @@ def main(picture: Path) -> cmdpax.Frontier:
     tolls = (np.array(columns) == TOLL_COLUMN).astype(float)
     cmdp = from_env(env, HORIZON, costs=tolls, limits=BUDGETS[0])
     found = cmdpax.frontier(cmdp, thresholds=BUDGETS)
-    kept, smallest = found.feasible, HORIZON - found.largest_feasible
+    kept, smallest = found.feasible, found.largest_feasible
     figure = Figure(figsize=(6.4, 5.2), layout="constrained")
     above, below = figure.subplots(2, 1, sharex=True)
     prices = found.multipliers[:, 0]  # constant between kinks of the reward

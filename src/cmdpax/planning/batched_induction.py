@@ -20,8 +20,9 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Integer
+from jaxtyping import Array, Bool, Float, Integer
 
+from cmdpax.model.availability import flags_at, only_available
 from cmdpax.model.cmdp import CMDP
 from cmdpax.model.transitions import Successors, pick_step
 
@@ -40,6 +41,7 @@ class Stack(NamedTuple):
             `[H, B, S, A, T]` for many; H may be 1.
         signals: r and u, `[H, J, S, A, B]`; H may be 1.
         initial: μ, `[S, B]`.
+        available: flags of the actions, `[H, S, A, B]`, or None where all are; H may be 1.
     """
 
     horizon: int
@@ -48,6 +50,7 @@ class Stack(NamedTuple):
     probabilities: Array
     signals: Array
     initial: Array
+    available: Array | None
 
     @property
     def by_products(self) -> bool:
@@ -72,6 +75,7 @@ def stack(cmdps: CMDP, batch: int) -> Stack:
         probabilities=probabilities,
         signals=jnp.moveaxis(signals, 0, -1),
         initial=jnp.swapaxes(cmdps.initial, 0, 1),
+        available=None if cmdps.available is None else jnp.moveaxis(cmdps.available, 0, -1),
     )
     order = (lambda array: jnp.swapaxes(array, 0, 1)) if made.by_products else _slots_first
     return made._replace(probabilities=order(probabilities))
@@ -104,7 +108,7 @@ def plan_greedily(
 
     def step(values: Float[Array, "J S B"], index: Array) -> tuple[Array, Array]:
         q_values = pick_step(models.signals, index) + _backup(models, index, values)
-        return _choose(q_values, weights)
+        return _choose(q_values, weights, flags_at(models.available, index))
 
     zeros = jnp.zeros((num_signals, num_states, batch), weights.dtype)
     values, actions = jax.lax.scan(
@@ -120,13 +124,15 @@ def _kept(array: Array) -> Array:
 
 
 def _choose(
-    q_values: Float[Array, "J S A B"], weights: Float[Array, "J B"]
+    q_values: Float[Array, "J S A B"],
+    weights: Float[Array, "J B"],
+    flags: Bool[Array, "S A b"] | None,
 ) -> tuple[Float[Array, "J S B"], Integer[Array, "S B"]]:
-    """The actions that maximise Σ_j w_j Q_j, the first where they tie, and their values."""
+    """The available actions that maximise Σ_j w_j Q_j, the first where they tie; their values."""
     num_signals, _, num_actions, _ = q_values.shape
     q_values = _kept(q_values)
     terms = [weights[j][None, None] * q_values[j] for j in range(num_signals)]
-    total = _kept(functools.reduce(operator.add, terms))
+    total = _kept(only_available(functools.reduce(operator.add, terms), flags))
     kind = jnp.uint8 if num_actions <= 256 else jnp.int32  # [H, S] can be large
     actions = _kept(first_of_best(total, axis=1).astype(kind))
     chosen = actions[:, None] == jnp.arange(num_actions, dtype=kind)[None, :, None]

@@ -140,8 +140,16 @@ def _maxima(cmdp: CMDP, weights: np.ndarray) -> np.ndarray:
     for step in reversed(range(cmdp.horizon)):
         q_values = stepper.expected(step, states, actions, values)[:, 0]
         q_values += stepper.signals(step, states, actions) @ weights
-        values = q_values.reshape(cmdp.num_states, -1).max(axis=1, keepdims=True)
+        q_values = q_values.reshape(cmdp.num_states, -1)
+        values = _available_at(cmdp, step, q_values).max(axis=1, keepdims=True)
     return values[:, 0]
+
+
+def _available_at(cmdp: CMDP, step: int, q_values: np.ndarray) -> np.ndarray:
+    """Q of one step, `[S, A]`, without effect on its maxima where actions are not available."""
+    if cmdp.available is None:
+        return q_values
+    return np.where(part_at(cmdp.available, step), q_values, q_values.min())
 
 
 def _bound_in_integers(cmdp: CMDP, weights: np.ndarray, thresholds: np.ndarray) -> float:
@@ -161,7 +169,8 @@ def _bound_in_integers(cmdp: CMDP, weights: np.ndarray, thresholds: np.ndarray) 
             expected = rows @ values
         else:
             expected = (rows * values[part_at(lists.successors, step)]).sum(axis=-1)
-        values = -(-(gained + expected).max(axis=1) >> _BITS)  # rounded up
+        highest = _available_at(cmdp, step, gained + expected).max(axis=1)
+        values = -(-highest >> _BITS)  # rounded up
     bound = _as_integers(cmdp.initial) @ values - factors[1:] @ _as_integers(thresholds)
     return float(np.ldexp(float(bound >> _BITS), -_BITS))
 

@@ -9,6 +9,7 @@ w = (0, λ) the signal that tests feasibility. With V_{H+1} = 0, backward in h:
 
 Both also carry the values of each signal under the policy being built, W_h(s) = (V_r, V_{u_1}, …),
 so that one backward pass plans *and* evaluates. In the greedy case V = W w, so only W is carried.
+Q is -∞ for actions that are not available: no maximum takes them, and their softmax is 0.
 """
 
 from collections.abc import Callable
@@ -20,6 +21,7 @@ import numpy as np
 from jaxtyping import Array, Float, Integer
 
 from cmdpax.jax_context import in_double_precision
+from cmdpax.model.availability import Flags, flags_at, only_available
 from cmdpax.model.cmdp import CMDP, Sizes
 from cmdpax.model.evaluation import backward_scan, signals_at
 from cmdpax.model.transitions import (
@@ -70,6 +72,7 @@ def greedy_plan(
         transitions = at_step(cmdp.transitions, index)
         q_values = jnp.tensordot(weights, signals, axes=1)
         q_values = q_values + backup(transitions, values @ weights)
+        q_values = only_available(q_values, flags_at(cmdp.available, index))
         actions = jnp.argmax(q_values, axis=-1).astype(jnp.int32)
         gained = jnp.take_along_axis(signals, actions[None, :, None], axis=2)[:, :, 0].T
         expected = backup(choose(transitions, actions), values)[:, 0]
@@ -133,6 +136,7 @@ def backward_plan(
     rule: Rule,
     initial: Float[Array, " S"],
     unrolled: bool = False,
+    available: Flags | None = None,
 ) -> Plan:
     """Backward induction by any rule, which also evaluates the signals under its policy."""
 
@@ -143,7 +147,7 @@ def backward_plan(
         if values is not None:
             expected = backup_signals(transitions, values)
             reward, signals = reward + expected[0], signals + expected[1:]
-        log_policy, best_values = rule(reward)
+        log_policy, best_values = rule(only_available(reward, flags_at(available, at[0])))
         gained = jnp.sum(jnp.exp(log_policy)[None] * signals, axis=-1)
         return jnp.concatenate([best_values[None], gained]), log_policy
 
@@ -163,4 +167,10 @@ def soft_plan(cmdp: CMDP, weights: Float[Array, " J"], regularization: Float[Arr
         reward = jnp.tensordot(weights, signals, axes=1)
         return at_step(cmdp.transitions, index), reward, signals
 
-    return backward_plan(stage_at, cmdp.sizes, soft(regularization), jnp.asarray(cmdp.initial))
+    return backward_plan(
+        stage_at,
+        cmdp.sizes,
+        soft(regularization),
+        jnp.asarray(cmdp.initial),
+        available=cmdp.available,
+    )

@@ -7,9 +7,10 @@ Over occupancies d_h(s, a) ≥ 0,
         Σ_a d_{h+1}(t, a) = Σ_{s,a} p_h(t | s, a) d_h(s, a),
         Σ_h ⟨d_h, u_{i,h}⟩ ≥ c_i,
 
-with H·S·A variables and H·S + I rows, as sparse matrices, by HiGHS through SciPy. The duals of the
-last rows are the multipliers λ*. The Slater gap is the same program with max t subject to
-Σ_h ⟨d_h, u_{i,h}⟩ - c_i ≥ t. No answer of HiGHS is trusted without a certificate (`occupancies`).
+with H·S·A variables and H·S + I rows, as sparse matrices, by HiGHS through SciPy; d_h(s, a) ≤ 0
+for actions that are not available. The duals of the last rows are the multipliers λ*. The Slater
+gap is the same program with max t subject to Σ_h ⟨d_h, u_{i,h}⟩ - c_i ≥ t. No answer of HiGHS is
+trusted without a certificate (`occupancies`).
 """
 
 import math
@@ -104,7 +105,10 @@ def _solve(
     """Minimise `cost` x by HiGHS, subject to `rows` x ≤ -c, the flow and lower bounds on x."""
     import scipy.optimize
 
-    bounds = np.column_stack([np.broadcast_to(lower, cost.shape), np.full(cost.shape, np.inf)])
+    shape, upper = cmdp.sizes[1:], np.full(cost.shape, np.inf)
+    if cmdp.available is not None:
+        upper[: math.prod(shape)][~np.broadcast_to(cmdp.available, shape).ravel()] = 0.0
+    bounds = np.column_stack([np.broadcast_to(lower, cost.shape), upper])
     limit = 1_000 + 5 * (len(initial) + len(cost))  # where actions tie, HiGHS may cycle
     result = scipy.optimize.linprog(
         cost,
@@ -122,6 +126,7 @@ def _solve(
         return f"HiGHS did not solve it within {limit} steps"
     if result.status != 0:
         return f"HiGHS could not solve it (status {result.status})"
-    shape = cmdp.sizes[1:]
     occupancy = np.maximum(result.x[: math.prod(shape)], 0.0).reshape(shape)
+    if cmdp.available is not None:
+        occupancy *= cmdp.available  # bounds hold up to a tolerance only
     return occupancy, np.maximum(-result.ineqlin.marginals, 0.0)

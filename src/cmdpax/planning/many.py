@@ -26,6 +26,7 @@ from cmdpax.checks import require_positive
 from cmdpax.errors import InfeasibleError, ModelError, ParameterError, SolverError
 from cmdpax.jax_context import drop_programs_if_many, in_double_precision
 from cmdpax.model.arrays import ArrayLike, as_floats
+from cmdpax.model.availability import stack_models
 from cmdpax.model.cmdp import CMDP
 from cmdpax.model.transitions import Successors
 from cmdpax.model.validation import validate
@@ -58,7 +59,8 @@ def solve_many(
     with the largest worst slack, max_π min_i (V_{u_i}^π - c_i) / max |u_i|.
 
     Args:
-        cmdps: the models; their arrays must have the same shapes.
+        cmdps: the models; their arrays must have the same shapes, but for `available`, which only
+            some may have.
         tolerance: the largest gap of a solution, relative to the largest reward of a step; where
             the compiled planner does not reach it, `solve` does what it can.
         multipliers: where to begin, `[number of models, I]`, such as those of an earlier plan for
@@ -160,7 +162,7 @@ def _solve_batch(
     models: Sequence[CMDP], start: np.ndarray, tolerance: float, first: int
 ) -> list[Solution]:
     """Solutions of models that are stacked together; the first has that number."""
-    stack = jax.tree.map(lambda *arrays: np.stack(arrays), *models)
+    stack = stack_models(models)
     found = _judge(stack, _plan_all(_shared_lists(stack), start), tolerance)
     return [
         _solution(cmdp, found, index, first + index, tolerance) for index, cmdp in enumerate(models)

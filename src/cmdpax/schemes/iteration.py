@@ -16,6 +16,7 @@ from jaxtyping import Array, Float, Integer
 from cmdpax.checks import check_choice, real_number, require_count
 from cmdpax.errors import ParameterError
 from cmdpax.jax_context import in_double_precision, to_numpy
+from cmdpax.model.availability import surprisal_of, uniform_log_policy
 from cmdpax.model.cmdp import CMDP
 from cmdpax.model.evaluation import occupancy, q_values, signal_array
 from cmdpax.model.transitions import at_step
@@ -61,7 +62,9 @@ def evaluate_with_entropy(
     cmdp: CMDP, log_policy: Float[Array, "H S A"]
 ) -> tuple[Float[Array, "H L S A"], Float[Array, " L"]]:
     """Q and V of the rewards, of every constraint and of ψ = -log π, in this order."""
-    signals = jnp.concatenate([signal_array(cmdp), -log_policy[:, None]], axis=1)
+    flags = None if cmdp.available is None else cmdp.available[:, None]
+    known = signal_array(cmdp)
+    signals = jnp.concatenate([known, surprisal_of(log_policy[:, None], flags)], axis=1)
     every_q, values = q_values(cmdp.transitions, signals, jnp.exp(log_policy))
     return every_q, values @ cmdp.initial
 
@@ -79,7 +82,7 @@ def _step(
         every_q, values = evaluate_with_entropy(cmdp, log_policy)
         slacks = values[1:-1] - cmdp.thresholds
         ascended, descended, _ = primal_dual_step(log_policy, multipliers, every_q, slacks, rates)
-        return log_policy, raise_to_floor(ascended, policy_floor), descended
+        return log_policy, raise_to_floor(ascended, policy_floor, cmdp.available), descended
     signals = signal_array(cmdp)
     reward = signals[:, 0] + jnp.einsum("i,hisa->hsa", multipliers, signals[:, 1:])
     _, values, planned = backward_plan(
@@ -87,6 +90,7 @@ def _step(
         cmdp.sizes,
         soft(rates.regularization) if scheme == "dual" else greedy,
         jnp.asarray(cmdp.initial),
+        available=cmdp.available,
     )
     slacks = values[1:] - cmdp.thresholds
     step_size, regularization, max_multiplier, _ = rates
@@ -150,6 +154,8 @@ def iterate(
 ) -> Iterates:
     """Iterate a scheme on a known CMDP, from the uniform policy and λ_1 = 0.
 
+    Where only some actions are available, the first policy is uniform over those.
+
     Args:
         cmdp: the model; any finite rewards.
         scheme: "primal-dual" or "dual".
@@ -158,7 +164,7 @@ def iterate(
         regularization: τ, a number or a schedule; 0 is the vanilla scheme.
         max_multiplier: λ_max.
         policy_floor: ε_0 ∈ [0, 1]: keeps π(a | s) ≥ ε_0/A, the restricted simplex of RPG-PD
-            (primal-dual only).
+            (primal-dual only); A counts the available actions of the state.
 
     Examples:
         >>> import cmdpax
@@ -195,7 +201,7 @@ def _collect(
 ) -> Iterates:
     """Run block after block and put the pieces together."""
     num_constraints, *pairs = cmdp.sizes
-    log_policy, multipliers = np.full(pairs, -np.log(pairs[-1])), np.zeros(num_constraints)
+    log_policy, multipliers = _first_policy(cmdp), np.zeros(num_constraints)
     numbers, vectors = np.zeros(_BLOCK), np.zeros((_BLOCK, num_constraints))
     distances = None if saddle is None else numbers
     kept = Iterates(numbers, vectors, vectors, distances, log_policy, np.zeros(pairs))
@@ -218,7 +224,7 @@ def _collect(
         joined("multipliers"),
         None if saddle is None else joined("potential"),
         np.exp(np.asarray(kept.policy)),
-        _policy_of(np.asarray(kept.mixture)),
+        _policy_of(np.asarray(kept.mixture), _uniform(cmdp)),
     )
     _require_finite(found, chosen)
     return found
@@ -235,10 +241,28 @@ def _require_finite(found: Iterates, chosen: Hyperparameters) -> None:
         )
 
 
-def _policy_of(mass: Float[np.ndarray, "H S A"]) -> Float[np.ndarray, "H S A"]:
+def _first_policy(cmdp: CMDP) -> Float[np.ndarray, "H S A"]:
+    """log π_1."""
+    _, *pairs = cmdp.sizes
+    if cmdp.available is None:
+        return np.full(pairs, -np.log(pairs[-1]))
+    return np.array(uniform_log_policy(pairs, cmdp.available, float))
+
+
+def _uniform(cmdp: CMDP) -> Float[np.ndarray, "H S A"]:
+    """The policy that is uniform over the available actions."""
+    _, *pairs = cmdp.sizes
+    if cmdp.available is None:
+        return np.full(pairs, 1 / pairs[-1])
+    rows = cmdp.available / cmdp.available.sum(axis=-1, keepdims=True)
+    return np.broadcast_to(rows, pairs).copy()
+
+
+def _policy_of(
+    mass: Float[np.ndarray, "H S A"], uniform: Float[np.ndarray, "H S A"]
+) -> Float[np.ndarray, "H S A"]:
     """π(a | s) = d(s, a) / Σ_a d(s, a); uniform where no mass arrives."""
     total = mass.sum(axis=-1, keepdims=True)
-    uniform = np.full_like(mass, 1 / mass.shape[-1])
     return np.divide(mass, total, out=uniform, where=total > 0)
 
 

@@ -15,6 +15,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from cmdpax.model.availability import Flags, only_available
+
 
 def primal_dual_step(
     log_policy: Float[Array, "H S A"],
@@ -58,14 +60,19 @@ def dual_descent(
 
 
 def raise_to_floor(
-    log_policy: Float[Array, "*H S A"], floor: Float[Array, ""]
+    log_policy: Float[Array, "*H S A"],
+    floor: Float[Array, ""],
+    available: Flags | None = None,
 ) -> Float[Array, "*H S A"]:
     """KL projection onto {x : x_a ≥ floor/A}, the restricted simplex of RPG-PD.
 
     With l = floor/A the projection of y is x_a = max(l, κ y_a), κ the number that makes the sum 1:
     if the m smallest entries are raised, κ = (1 - m l) / (sum of the others), and m is the first
-    for which the next entry is not raised. 0 ≤ floor ≤ 1.
+    for which the next entry is not raised. 0 ≤ floor ≤ 1. Where only some actions are available,
+    A is their number in the state, and the others stay at 0.
     """
+    if available is not None:
+        return _raise_available(log_policy, floor, available)
     num_actions = log_policy.shape[-1]
     least = floor / num_actions
     ascending = jnp.sort(jnp.exp(log_policy), axis=-1)
@@ -77,6 +84,25 @@ def raise_to_floor(
     chosen = jnp.argmax(fits, axis=-1, keepdims=True)
     log_kappa = jnp.log(jnp.take_along_axis(kappa, chosen, axis=-1))
     projected = jnp.maximum(jnp.log(least), log_policy + log_kappa)
+    return jnp.where(floor > 0, jax.nn.log_softmax(projected, axis=-1), log_policy)
+
+
+def _raise_available(
+    log_policy: Float[Array, "*H S A"], floor: Float[Array, ""], available: Flags
+) -> Float[Array, "*H S A"]:
+    """The same where A differs between states: entries that are not available are sorted last."""
+    flags, dtype = jnp.broadcast_to(available, log_policy.shape), log_policy.dtype
+    count = jnp.sum(flags, axis=-1, keepdims=True).astype(dtype)
+    least = floor / count
+    ascending = jnp.sort(jnp.where(flags, jnp.exp(log_policy), jnp.inf), axis=-1)
+    ascending = jnp.where(jnp.isinf(ascending), 0, ascending)
+    others = jnp.cumsum(ascending[..., ::-1], axis=-1)[..., ::-1]  # Σ of entries m, m+1, …
+    raised = jnp.broadcast_to(jnp.arange(flags.shape[-1], dtype=dtype), flags.shape)
+    kappa = (1 - raised * least) / jnp.where(others > 0, others, 1)
+    fits = (kappa * ascending >= least) | (raised == count - 1)
+    chosen = jnp.argmax(fits, axis=-1, keepdims=True)
+    log_kappa = jnp.log(jnp.take_along_axis(kappa, chosen, axis=-1))
+    projected = only_available(jnp.maximum(jnp.log(least), log_policy + log_kappa), flags)
     return jnp.where(floor > 0, jax.nn.log_softmax(projected, axis=-1), log_policy)
 
 

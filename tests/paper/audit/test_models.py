@@ -163,3 +163,9 @@ class TestLastIterate:
         row = audited(cmdpax.environments.make("bandit"), accuracy=1e-4).row("last iterate")
         assert np.isnan(row.left)
         assert "none of τ" in row.note
+
+
+def test_a_model_in_which_actions_are_not_available_is_refused() -> None:
+    """The paper's first policy is uniform over all A actions, and so are its constants."""
+    with pytest.raises(cmdpax.ParameterError, match=r"audit cmdp\.replace\(available=None\)"):
+        cmdpax.audit(model().replace(available=[[1, 0], [1, 1], [1, 1]]))

@@ -97,6 +97,11 @@ def audit(
         'holds'
     """
     validate(cmdp)
+    if cmdp.available is not None:
+        raise ParameterError(
+            "the paper's statements are about models in which every action is available; audit "
+            "cmdp.replace(available=None)."
+        )
     count = require_count("num_iterations", num_iterations)
     choose_hyperparameters(
         count,

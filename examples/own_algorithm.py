@@ -51,8 +51,7 @@ class State(NamedTuple):
 
 def proportional_integral(knowledge: Knowledge, parameters: Parameters) -> Learner:
     """Make the learner: three pure functions."""
-    num_constraints, *pairs = knowledge.sizes
-    dtype = knowledge.initial.dtype
+    num_constraints, dtype = knowledge.sizes.num_constraints, knowledge.initial.dtype
 
     def prepare(episode: Any, log_policy: Any, integral: Any, statistics: Statistics) -> State:
         model = optimistic_model(knowledge, statistics)
@@ -64,7 +63,7 @@ def proportional_integral(knowledge: Knowledge, parameters: Parameters) -> Learn
         return State(episode, log_policy, multipliers, integral, values, q_values, statistics)
 
     def init(key: Any) -> State:
-        uniform = jnp.full(pairs, -jnp.log(pairs[-1]), dtype)
+        uniform = knowledge.uniform_log_policy  # over the available actions
         nothing = jnp.zeros(num_constraints, dtype)
         return prepare(jnp.int32(1), uniform, nothing, empty_statistics(knowledge))
 

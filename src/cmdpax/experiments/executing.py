@@ -13,7 +13,7 @@ from cmdpax.errors import CmdpaxError
 from cmdpax.experiments.measures import curve_rows, final_rows
 from cmdpax.experiments.runs import Batch, Model, episodes_in_memory, make_batches
 from cmdpax.experiments.specification import Specification
-from cmdpax.learners.contract import FLAWS, earliest_flaws
+from cmdpax.learners.contract import FLAWS, earliest_flaws, flaw_in_words
 from cmdpax.learning.group import Collected
 from cmdpax.learning.history import Account
 from cmdpax.learning.loop import Task, make_task
@@ -128,7 +128,8 @@ def run_one(
     with jax.enable_x64(work.wanted.settings.precision == "double"):
         collected = run_batch(task, [run.configuration for run in batch.runs], None, report)
     tables = _tables(work, batch, task, collected)
-    failed = _flawed(batch, collected.flaws)
+    restricted = any(cmdp.available is not None for cmdp in task.cmdps)
+    failed = _flawed(batch, collected.flaws, restricted)
     if not failed:
         return Outcome(batch, tables, made_here()), []
     unsound = {run.identity for one in failed for run in one.batch.runs}
@@ -138,13 +139,14 @@ def run_one(
     return Outcome(Batch(sound), kept, made_here()), failed
 
 
-def _flawed(batch: Batch, flaws: np.ndarray) -> list[Outcome]:
+def _flawed(batch: Batch, flaws: np.ndarray, restricted: bool) -> list[Outcome]:
     """The runs whose learner returned what cannot be accounted for, by flaw."""
     earliest, episodes = earliest_flaws(flaws)
     failed = []
-    for flaw, (what, fix) in enumerate(FLAWS):
+    for flaw in range(len(FLAWS)):
         if places := np.flatnonzero((earliest == flaw) & (episodes > 0)).tolist():
             first = min(places, key=lambda place: int(episodes[place]))
+            what, fix = flaw_in_words(flaw, restricted)
             seed = batch.runs[first].configuration.seed
             error = f"{what}, first in episode {episodes[first]} (seed {seed}); {fix}."
             failed.append(Outcome.failure(Batch([batch.runs[place] for place in places]), error))

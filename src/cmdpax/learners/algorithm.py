@@ -14,7 +14,7 @@ from cmdpax.schemes.hyperparameters import Hyperparameters, require_damped
 from cmdpax.schemes.parameters import SCHEDULE_PARTS, Parameter, choose, parameters_of
 
 _MODEL = "cmdp horizon initial num_actions num_states rewards constraint_rewards thresholds"
-_LIVE = "successors reward_range constraint_ranges senses names seed"
+_LIVE = "successors available reward_range constraint_ranges senses names seed"
 _RUN = "algorithm num_episodes seeds optimism observations record unsafe_at potential log precision"
 _CALL = "stationary progress checkpoint name run configuration cmdp_name cmdps"
 _TABLE = (

@@ -2,7 +2,8 @@
 
 Structure and shapes are checked while a learner is traced, which costs nothing per episode. Numbers
 can only be checked while it runs: `flaws_of` is part of the compiled accounts. What is played is
-exp(log_policy), so a policy has no negative entries and only its sums have to be looked at.
+exp(log_policy), so a policy has no negative entries and only its sums have to be looked at. Where
+actions are not available, any probability of one of them spoils the sum of its row (`row_sums`).
 """
 
 import functools
@@ -18,6 +19,7 @@ from jaxtyping import Array, Bool, Float, Integer, Key
 from cmdpax.errors import LearnerError
 from cmdpax.learners.base import Factory, Info, Learner, Shown
 from cmdpax.learners.statistics import Counted, Knowledge, Statistics, Trajectory
+from cmdpax.model.availability import Flags
 from cmdpax.model.cmdp import Sizes
 
 _ARRAYS = (jax.Array, np.ndarray, np.generic, int, float)
@@ -34,9 +36,30 @@ FLAWS = (
     ("multipliers that are not finite numbers", _OTHERS),
 )
 """What may be wrong with an episode's numbers, and how it is mended."""
+_WRONG_SUMS = 1
+_OF_AVAILABLE = (
+    "a policy with rows that do not sum to 1 over the available actions",
+    "normalize it, as jax.nn.log_softmax does, with -inf where knowledge.available is false",
+)
+
+
+def flaw_in_words(flaw: int, restricted: bool) -> tuple[str, str]:
+    """One of `FLAWS`, as it is said where only some actions are available, or where all are."""
+    return _OF_AVAILABLE if restricted and flaw == _WRONG_SUMS else FLAWS[flaw]
 
 
 # ----------------------------------------------------------------------------------- while it runs
+
+
+def row_sums(
+    policies: Float[Array, "... H S A"], available: Flags | None
+) -> Float[Array, "... H S"]:
+    """Σ_a π(a | s), plus 1 for every action that has a probability and is not available."""
+    sums = jnp.sum(policies, axis=-1)
+    if available is None:
+        return sums
+    wrong = (policies > 0) & ~jnp.broadcast_to(available, policies.shape)
+    return sums + jnp.sum(wrong, axis=-1).astype(sums.dtype)
 
 
 def flaws_of(
@@ -67,12 +90,18 @@ def earliest_flaws(
 
 
 def require_sound(
-    algorithm: str, firsts: Integer[np.ndarray, "R 3"], name_run: Callable[[int], str]
+    algorithm: str,
+    firsts: Integer[np.ndarray, "R 3"],
+    name_run: Callable[[int], str],
+    restricted: bool,
 ) -> None:
-    """Raise for the first run with a flaw; `name_run` says which one it is."""
+    """Raise for the first run with a flaw; `name_run` says which one it is.
+
+    `restricted` says whether only some actions are available.
+    """
     flaws, episodes = earliest_flaws(firsts)
     for place in np.flatnonzero(episodes)[:1]:
-        what, fix = FLAWS[flaws[place]]
+        what, fix = flaw_in_words(int(flaws[place]), restricted)
         run = f" ({name})" if (name := name_run(int(place))) else ""
         raise LearnerError(f"{algorithm} returned {what} in episode {episodes[place]}{run}; {fix}.")
 

@@ -65,6 +65,7 @@ def dual(is_soft: bool, knowledge: Knowledge, hyperparameters: Hyperparameters) 
             soft(regularization) if is_soft else greedy,
             knowledge.initial,
             unrolled=is_short(horizon),
+            available=knowledge.available,
         )
         return DualState(episode, log_policy, multipliers, values[1:], statistics)
 

@@ -45,6 +45,7 @@ from jaxtyping import Array, Float, Integer, Key
 from cmdpax.learners.estimates import Estimates, RowPosterior, valid_slots, with_probabilities
 from cmdpax.learners.replanner import Model, Number
 from cmdpax.learners.statistics import Knowledge
+from cmdpax.model.availability import flags_at, only_available
 from cmdpax.model.sampling import dirichlet
 from cmdpax.model.transitions import Transitions, pick_step
 from cmdpax.planning.batched_induction import first_of_best
@@ -159,6 +160,7 @@ def _best_successors(
         hoped = jnp.where(pick_step(valid, index), following, -jnp.inf)
         expected = jnp.sum(rows * following, axis=-1)
         every_q = signal + (1 - free) * expected + free * jnp.max(hoped, axis=-1)
+        every_q = only_available(every_q, flags_at(knowledge.available, index))
         return jnp.max(every_q, axis=-1), first_of_best(hoped, -1)
 
     steps = jnp.arange(share.shape[0])

@@ -44,8 +44,7 @@ class PrimalDualState(NamedTuple):
 
 def primal_dual(knowledge: Knowledge, hyperparameters: Hyperparameters) -> Learner:
     """Algorithm 1; with regularization 0, the vanilla primal-dual algorithm."""
-    num_constraints, *pairs = knowledge.sizes
-    dtype = knowledge.initial.dtype
+    num_constraints, dtype = knowledge.sizes.num_constraints, knowledge.initial.dtype
 
     def prepare(
         episode: Integer[Array, ""],
@@ -77,7 +76,7 @@ def primal_dual(knowledge: Knowledge, hyperparameters: Hyperparameters) -> Learn
     def init(_: Key[Array, ""]) -> PrimalDualState:
         return prepare(
             jnp.asarray(1, jnp.int32),
-            jnp.full(pairs, -jnp.log(pairs[-1]), dtype),  # uniform
+            knowledge.uniform_log_policy,
             jnp.zeros(num_constraints, dtype),
             empty_statistics(knowledge),
         )

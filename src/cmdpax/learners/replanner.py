@@ -110,7 +110,7 @@ def replanner(
         )
         model = make_model(estimates, jax.random.fold_in(key, state.num_plans))
         thresholds = knowledge.thresholds + value_at(margin, state.episode).astype(dtype)
-        found = _plan(model, thresholds, knowledge.initial, state.multipliers)
+        found = _plan(knowledge, model, thresholds, state.multipliers)
         length = _stretch_length(knowledge, state, estimates, found, growth, stretch)
         return state._replace(
             remaining=length.astype(integer),
@@ -144,14 +144,14 @@ def replanner(
 
 def _first_state(knowledge: Knowledge, key: Key[Array, ""]) -> ReplannerState:
     """Before the first plan."""
-    num_constraints, horizon, num_states, num_actions = knowledge.sizes
+    num_constraints, horizon, num_states, _ = knowledge.sizes
     dtype, integer = knowledge.initial.dtype, jnp.result_type(int)
     return ReplannerState(
         episode=jnp.ones((), integer),
         remaining=jnp.zeros((), integer),
         num_plans=jnp.zeros((), jnp.int32),
         key=jax.random.key_data(key),
-        log_policy=jnp.full((horizon, num_states, num_actions), -jnp.log(num_actions), dtype),
+        log_policy=knowledge.uniform_log_policy,
         multipliers=jnp.zeros(num_constraints, dtype),
         constraint_values=jnp.zeros(num_constraints, dtype),
         feasible=jnp.ones((), bool),
@@ -172,14 +172,15 @@ def _show(state: ReplannerState) -> Shown:
     return Shown(state.log_policy, info)
 
 
-def _plan(model: Model, thresholds: Array, initial: Array, multipliers: Array) -> Plan:
+def _plan(knowledge: Knowledge, model: Model, thresholds: Array, multipliers: Array) -> Plan:
     """The optimal plan; where nothing is feasible, the largest worst slack of what is hoped for."""
     signals = model.signals
     cautious = jnp.swapaxes(signals[:, 1:], 0, 1)
 
     def planned(constraint_rewards: Array, thresholds: Array) -> Plan:
-        arrays = (model.transitions, signals[:, 0], constraint_rewards, thresholds, initial)
-        return plan(CMDP.tree_unflatten(signals.shape[0], arrays), multipliers)
+        arrays = (model.transitions, signals[:, 0], constraint_rewards, thresholds)
+        known = (knowledge.initial, knowledge.available)
+        return plan(CMDP.tree_unflatten(signals.shape[0], (*arrays, *known)), multipliers)
 
     if model.hopeful is None or not cautious.shape[0]:
         return planned(cautious, thresholds)

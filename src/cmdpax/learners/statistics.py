@@ -16,9 +16,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Integer
+from jaxtyping import Array, Bool, Float, Integer
 
 from cmdpax.learners.optimism import Bonuses
+from cmdpax.model.availability import uniform_log_policy
 from cmdpax.model.cmdp import Sizes
 from cmdpax.model.log import Log
 from cmdpax.model.transitions import (
@@ -41,6 +42,7 @@ class Knowledge(NamedTuple):
     bonuses: Bonuses
     stationary: bool = False  # the model is the same at every step: counts are shared by the steps
     num_episodes: Integer[Array, ""] | None = None  # K, for an algorithm that is not anytime
+    available: Bool[Array, "_ S A"] | None = None  # the actions that may be played; None: all
 
     @property
     def num_tables(self) -> int:
@@ -52,6 +54,11 @@ class Knowledge(NamedTuple):
         """The entries of a row of transitions: S, or the slots of the lists."""
         lists = self.support
         return self.sizes.num_states if lists is None else int(lists.shape[-1])
+
+    @property
+    def uniform_log_policy(self) -> Float[Array, "H S A"]:
+        """log π of the policy that is uniform over the available actions: where learners begin."""
+        return uniform_log_policy(self.sizes[1:], self.available, self.initial.dtype)
 
 
 Trajectory: TypeAlias = Log
@@ -231,6 +238,7 @@ class OptimisticModel(NamedTuple):
     signals: Float[Array, "H J S A"]  # r̂, û_1, …
     transitions: Any  # p̂: `Transposed` or `Successors`, all steps or a tuple of steps
     transition_bonus: Float[Array, "H S A"]  # b^p
+    available: Bool[Array, "_ S A"] | None = None  # the actions that may be played; None: all
 
     def expected_next(
         self, step: int | Integer[Array, ""], values: Float[Array, "L S"]
@@ -252,12 +260,13 @@ def optimistic_model(knowledge: Knowledge, statistics: Statistics) -> Optimistic
     bonus = (bonuses.reward + bonuses.transition) * shrinking
     transitions = _transitions(knowledge.support, statistics.storage[1])
     if knowledge.signals is not None:
-        return OptimisticModel(knowledge.signals + bonus[:, None], transitions, transition_bonus)
+        signals = knowledge.signals + bonus[:, None]
+        return OptimisticModel(signals, transitions, transition_bonus, knowledge.available)
     assert statistics.reward_sums is not None
     signals = statistics.reward_sums / visits[:, None] + bonus[:, None]
     untried = (statistics.visits == 0) & ~jnp.isnan(bonuses.unvisited_reward)
     signals = jnp.where(untried[:, None], bonuses.unvisited_reward, signals)
-    return OptimisticModel(signals, transitions, transition_bonus)
+    return OptimisticModel(signals, transitions, transition_bonus, knowledge.available)
 
 
 def empirical_model(knowledge: Knowledge, statistics: Statistics) -> OptimisticModel:

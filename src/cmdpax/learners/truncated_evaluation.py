@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from cmdpax.learners.statistics import OptimisticModel, is_short
+from cmdpax.model.availability import flags_at, surprisal_of
 from cmdpax.model.evaluation import backward_scan
 
 
@@ -15,14 +16,14 @@ def evaluate(
     """Algorithm 2: truncated Q̂ of r̂, of every û_i and of ψ̂ (in this order), and V̂_u.
 
     Each is capped on its own, in every step: Q̂_r and Q̂_u at H - h + 1, Q̂_ψ at
-    ψ + (H - h + 1) log A.
+    ψ + (H - h + 1) log A. Actions that are not available have ψ = 0, and no effect.
     """
     horizon, num_states, num_actions = log_policy.shape
     log_num_actions = jnp.log(num_actions).astype(log_policy.dtype)
 
     def step(values: Float[Array, "L S"] | None, at: tuple[Any, ...]) -> tuple[Array, Array]:
         index, signals, bonus, log_decision, steps_left = at  # H - h + 1
-        surprisal = -log_decision  # ψ_k
+        surprisal = surprisal_of(log_decision, flags_at(model.available, index))  # ψ_k
         plain, entropy = signals, surprisal + bonus * log_num_actions  # r̂ and û; ψ̂_k
         if values is not None:
             expected = model.expected_next(index, values)

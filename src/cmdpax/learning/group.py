@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array, Integer
 
 from cmdpax.jax_context import cast
-from cmdpax.learners.contract import FLAWS, first_flaws, flaws_of
+from cmdpax.learners.contract import FLAWS, first_flaws, flaws_of, row_sums
 from cmdpax.learners.statistics import Trajectory
 from cmdpax.learning.history import Plans, Regret
 from cmdpax.learning.loop import (
@@ -29,6 +29,7 @@ from cmdpax.learning.loop import (
     start,
 )
 from cmdpax.learning.settings import Configuration
+from cmdpax.model.availability import stack_models
 from cmdpax.model.cmdp import CMDP
 from cmdpax.planning.saddle_point import RegularizedSolution
 from cmdpax.schemes.potential import potential
@@ -120,7 +121,7 @@ class Group:
     ) -> None:
         """Stack and send to the device."""
         dtype, cmdps = jnp.result_type(float), task.cmdps
-        one = cmdps[0] if not task.design.stacked else _stack(cmdps)
+        one = cmdps[0] if not task.design.stacked else stack_models(cmdps)
         optima = np.broadcast_to(np.asarray(task.optima, float), len(configurations))
         self.task = task
         self.model: CMDP = cast(one, dtype)  # stacked where the design is
@@ -202,7 +203,7 @@ class Group:
         if isinstance(caps := self.runs.parameters.get("max_multiplier"), jax.Array):
             capped = capped + _count_capped(shown.multipliers, caps, jnp.int32(count))
         block = (policies, shown.multipliers, jnp.int32(first), jnp.int32(count))
-        flaws = _first_flaws(position.flaws, *block, design.runs_last)
+        flaws = _first_flaws(position.flaws, *block, self.model.available, design.runs_last)
         accounts = accounts._replace(multipliers=shown.multipliers)
         if self.saddle is not None:
             distances = _potentials(self.saddle, log_policies, shown.multipliers)
@@ -309,10 +310,18 @@ def _count_capped(multipliers: Any, caps: Any, count: Any) -> Any:
 
 @functools.partial(jax.jit, static_argnames="runs_last")
 def _first_flaws(
-    before: Any, policies: Any, multipliers: Any, first: Any, count: Any, runs_last: bool
+    before: Any,
+    policies: Any,
+    multipliers: Any,
+    first: Any,
+    count: Any,
+    available: Any,  # [H or 1, S, A], or one for each run
+    runs_last: bool,
 ) -> Any:
     """The first episode with each flaw, those before this block included."""
-    if runs_last:
+    if available is not None:
+        sums = row_sums(jnp.moveaxis(policies, -1, 1) if runs_last else policies, available)
+    elif runs_last:
         sums = jnp.moveaxis(jnp.sum(policies, axis=-2), -1, 1)
     else:  # the processor sums short rows three times as fast in a product
         sums = policies @ jnp.ones(policies.shape[-1], policies.dtype)

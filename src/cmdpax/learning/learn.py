@@ -174,7 +174,7 @@ def learn_batch(
         keep_policies=_keeps_policies(cmdp, configurations, settings.num_episodes),
     )
     manifest = write_manifest(given, configurations, settings, solution)
-    watch = functools.partial(_inspect, configurations)
+    watch = functools.partial(_inspect, configurations, cmdp.available is not None)
     opened = nullcontext() if checkpoint is None else Checkpoint(checkpoint, manifest)
     in_precision = jax.enable_x64(settings.precision == "double")
     with opened as kept, in_precision, _reporting(progress) as report:
@@ -266,14 +266,16 @@ def _require_finite(configurations: Sequence[Configuration], collected: Collecte
         )
 
 
-def _inspect(configurations: Sequence[Configuration], first: int, flaws: np.ndarray) -> None:
+def _inspect(
+    configurations: Sequence[Configuration], restricted: bool, first: int, flaws: np.ndarray
+) -> None:
     """Refuse runs that cannot be accounted for, of a group that begins at a place."""
 
     def name_run(place: int) -> str:
         run = configurations[first + place]
         return f"seed {run.seed}, {run.words}"
 
-    require_sound(configurations[0].algorithm.name, flaws, name_run)
+    require_sound(configurations[0].algorithm.name, flaws, name_run, restricted)
 
 
 def _warn_small_cap(

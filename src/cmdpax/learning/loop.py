@@ -208,6 +208,7 @@ def knowledge_of(
         support_of(cmdp.transitions),
         bonuses,
         stationary,
+        available=None if cmdp.available is None else jnp.asarray(cmdp.available),
     )
 
 

@@ -11,7 +11,7 @@ from cmdpax.errors import ModelError
 from cmdpax.jax_context import in_double_precision
 from cmdpax.learners import Named, as_algorithm
 from cmdpax.learners.base import Info, learner_key
-from cmdpax.learners.contract import first_flaws, flaws_of, require_sound
+from cmdpax.learners.contract import first_flaws, flaws_of, require_sound, row_sums
 from cmdpax.learners.optimism import Optimism, as_optimism
 from cmdpax.learners.statistics import Trajectory
 from cmdpax.learning.loop import Design, Runs, make_learner, stack_runs
@@ -79,7 +79,10 @@ def replay(
     runs = stack_runs(cmdp.sizes, [configuration], num_episodes, float)
     run = jax.tree.map(lambda array: array[0], runs)
     info, policies, flaws = _feed(design, jax.device_put(cmdp), run, trajectories)
-    require_sound(known.name, np.asarray(flaws)[None], lambda place: configuration.words)
+    restricted = cmdp.available is not None
+    require_sound(
+        known.name, np.asarray(flaws)[None], lambda place: configuration.words, restricted
+    )
     optimistic = cmdp.words.turn(np.array(info.constraint_values), cmdp.horizon)
     return Replay(
         rescaling.multipliers(np.array(info.multipliers)),
@@ -106,7 +109,8 @@ def _feed(
     episodes = jnp.arange(1, log.actions.shape[0] + 1, dtype=jnp.int32)
     first = learner.init(learner_key(run.keys, 0))
     _, (info, policies) = jax.lax.scan(step, first, (episodes, log))
-    return info, policies, first_flaws(flaws_of(policies.sum(axis=-1), info.multipliers), 1)
+    sums = row_sums(policies, cmdp.available)
+    return info, policies, first_flaws(flaws_of(sums, info.multipliers), 1)
 
 
 def _trajectories(cmdp: CMDP, log: Log, factors: np.ndarray, offsets: np.ndarray) -> Trajectory:
@@ -133,6 +137,7 @@ def _trajectories(cmdp: CMDP, log: Log, factors: np.ndarray, offsets: np.ndarray
                 f"the log's {name} lie in [{arrays[name].min()}, {arrays[name].max()}], "
                 f"the model has 0 … {size - 1}."
             )
+    _check_available(cmdp, arrays["states"], arrays["actions"])
     _check_successors(cmdp, arrays["states"], arrays["actions"])
     return Trajectory(
         jnp.asarray(arrays["states"], jnp.int32),
@@ -140,6 +145,22 @@ def _trajectories(cmdp: CMDP, log: Log, factors: np.ndarray, offsets: np.ndarray
         jnp.asarray((arrays["rewards"] - offsets[0]) / factors[0], float),
         jnp.asarray((arrays["constraint_rewards"] - offsets[1:, None]) / factors[1:, None], float),
     )
+
+
+def _check_available(cmdp: CMDP, states: np.ndarray, actions: np.ndarray) -> None:
+    """Refuse actions that were played where the model does not have them."""
+    if cmdp.available is None:
+        return
+    flags = np.broadcast_to(cmdp.available, cmdp.sizes[1:])
+    there = flags[np.arange(cmdp.horizon)[None], states[:, :-1], actions]
+    if not there.all():
+        episode, step = np.argwhere(~there)[0]
+        state, action = int(states[episode, step]), int(actions[episode, step])
+        raise ModelError(
+            f"the log plays {cmdp.words.action(action)} in {cmdp.words.state(state)} at episode "
+            f"{episode}, step {step}, where it is not available; make it available or correct the "
+            "log."
+        )
 
 
 def _check_successors(cmdp: CMDP, states: np.ndarray, actions: np.ndarray) -> None:

@@ -20,7 +20,7 @@ from jaxtyping import Array, Float, Integer, Key
 
 from cmdpax.errors import LearnerError
 from cmdpax.learners.base import Info, Learner
-from cmdpax.learners.contract import factory_name, flaws_of
+from cmdpax.learners.contract import factory_name, flaws_of, row_sums
 from cmdpax.learners.statistics import Counted
 from cmdpax.learning.loop import Design, Runs, make_learner
 from cmdpax.model.cmdp import CMDP
@@ -138,7 +138,7 @@ def advance_stretches(
             policy_values(model, policy[None, ..., None])[0, :, 0],
             info.multipliers,
             feasible,
-            flaws_of(policy.sum(axis=-1), info.multipliers),
+            flaws_of(row_sums(policy, model.available), info.multipliers),
             policy if design.keep_policies else None,
             counted if design.keep_log else None,
         )

@@ -349,7 +349,7 @@ class Agent:
         number = np.int32(learned + 1)
         coming, flaws = jax.tree.map(np.asarray, look(self._inputs, position.state, number))
         kept = "the agent is as it was" if learned else ""
-        require_sound(declared.algorithm, number * flaws[None], lambda place: kept)
+        require_sound(declared.algorithm, number * flaws[None], lambda place: kept, False)
         horizon = declared.sizes.horizon
         believed = np.clip(coming.optimistic, 0, horizon)  # dual learners do not truncate
         return coming._replace(optimistic=declared.units.constraint_values(believed, horizon))

@@ -51,6 +51,7 @@ class Agent:
         constraint_rewards: u, `[I, H, S, A]` or `[I, 1, S, A]`.
         successors: the states that may follow, where that is known, `[H or 1, S, A, N]`, -1 for
             unused slots; or a `cmdpax.Successors`, whose probabilities only mark the slots in use.
+        available: which actions there are, `[S, A]` or `[H, S, A]`; None: all of them.
         optimism: a profile or a `cmdpax.Optimism`; None is "empirical" where rewards are given,
             else "live".
         stationary: the system is the same at every step: counts are shared by the steps.
@@ -91,6 +92,7 @@ class Agent:
         rewards: Any = None,
         constraint_rewards: Any = None,
         successors: Any = None,
+        available: Any = None,
         optimism: str | Optimism | None = None,
         stationary: bool = False,
         reward_range: tuple[float, float] = (0.0, 1.0),
@@ -166,7 +168,7 @@ class Agent:
         done = episode.action if action is None else action
         taken = require_index("action", done, self._sizes.num_actions, "actions")
         following = require_index("next_state", next_state, self._sizes.num_states, "states")
-        self.declaration.require_listed(episode.steps, episode.states[-1], taken, following)
+        self.declaration.require_possible(episode.steps, episode.states[-1], taken, following)
         self._now = self._now._replace(episode=episode.after(taken, signals, following))
 
     @in_turn
@@ -206,7 +208,7 @@ class Agent:
         for episode in episodes:
             for step, action in enumerate(episode.actions):
                 state, following = episode.states[step : step + 2]
-                self.declaration.require_listed(step, state, action, following)
+                self.declaration.require_possible(step, state, action, following)
         for episode in episodes:
             self._now = self._after(episode, own)
 
@@ -349,7 +351,8 @@ class Agent:
         number = np.int32(learned + 1)
         coming, flaws = jax.tree.map(np.asarray, look(self._inputs, position.state, number))
         kept = "the agent is as it was" if learned else ""
-        require_sound(declared.algorithm, number * flaws[None], lambda place: kept, False)
+        restricted = declared.available is not None
+        require_sound(declared.algorithm, number * flaws[None], lambda place: kept, restricted)
         horizon = declared.sizes.horizon
         believed = np.clip(coming.optimistic, 0, horizon)  # dual learners do not truncate
         return coming._replace(optimistic=declared.units.constraint_values(believed, horizon))

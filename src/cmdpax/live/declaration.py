@@ -18,7 +18,7 @@ from cmdpax.learners import (
 )
 from cmdpax.learners.optimism import Optimism, as_optimism
 from cmdpax.live.units import ROUNDING, Units, declare_units
-from cmdpax.model.arrays import as_floats, as_indices, is_single
+from cmdpax.model.arrays import as_floats, as_indices, fill_pairs, is_single
 from cmdpax.model.cmdp import CMDP, Sizes
 from cmdpax.model.transitions import Successors
 from cmdpax.model.validation import validate
@@ -26,7 +26,7 @@ from cmdpax.model.words import SENSES
 from cmdpax.schemes.schedules import Schedule, is_constant
 from cmdpax.storage.limits import require_room
 
-_ARRAYS = ("thresholds", "initial", "rewards", "constraint_rewards", "successors")
+_ARRAYS = ("thresholds", "initial", "rewards", "constraint_rewards", "successors", "available")
 FOREVER = 2**31 - 1
 """The most episodes that can be counted: how many a live system will have is not known."""
 
@@ -48,6 +48,7 @@ class Declaration(NamedTuple):
     parameters: dict[str, Any]  # of the algorithm, as JSON holds them
     units: Units
     names: tuple[str, ...]  # of the constraints
+    available: np.ndarray | None  # [H or 1, S, A] of flags; None: every action is
 
     def signals(self, reward: Any, constraint_rewards: Any) -> np.ndarray:
         """What was observed in a step, as one array in the user's units, checked."""
@@ -71,8 +72,18 @@ class Declaration(NamedTuple):
         self.units.require_inside(signals, names)
         return signals
 
-    def require_listed(self, step: int, state: int, action: int, following: int) -> None:
-        """Refuse a next state that is not declared: it cannot be counted."""
+    def is_available(self, step: int, state: int, action: int) -> bool:
+        """Whether an action can be played in a state."""
+        flags = self.available
+        return flags is None or bool(flags[0 if len(flags) == 1 else step, state, action])
+
+    def require_possible(self, step: int, state: int, action: int, following: int) -> None:
+        """Refuse an action or a next state that is not declared: it cannot be counted."""
+        if not self.is_available(step, state, action):
+            raise ParameterError(
+                f"action {action} is not available in state {state} at step {step}; tell what was "
+                "done, or declare it as available."
+            )
         if self.successors is None:
             return
         row = self.successors[0 if len(self.successors) == 1 else step, state, action]
@@ -162,6 +173,7 @@ def _declared(
     rewards: Any,
     constraint_rewards: Any,
     successors: Any,
+    available: Any,
     optimism: str | Optimism | None,
     stationary: bool,
     reward_range: Any,
@@ -174,7 +186,7 @@ def _declared(
     stationary = require_flag("stationary", stationary)
     units = declare_units(reward_range, constraint_ranges, senses, len(limits))
     profile = _profile(optimism, rewards, constraint_rewards, sizes)
-    stand_in = _stand_in(sizes, limits, initial, rewards, constraint_rewards)
+    stand_in = _stand_in(sizes, limits, initial, rewards, constraint_rewards, available)
     chosen_names = _names(names, len(limits))
     units.require_reachable(stand_in.thresholds, chosen_names, sizes.horizon)
     known = profile.rewards == "known"
@@ -184,7 +196,8 @@ def _declared(
     if not isinstance(given, str | bool | None):  # words and flags of one's own are something else
         margin = Parameter(name="margin", kind="schedule").restore(given, 1)
         _require_margin(margin, units, stand_in.thresholds, sizes.horizon)
-    lists = None if successors is None else _listed(successors, sizes, stationary)
+    flags = stand_in.available
+    lists = None if successors is None else _listed(successors, flags, sizes, stationary)
     _require_room(
         sizes,
         1 if stationary else sizes.horizon,
@@ -205,6 +218,7 @@ def _declared(
         parameters,
         units,
         chosen_names,
+        flags,
     )
 
 
@@ -249,7 +263,12 @@ def _profile(
 
 
 def _stand_in(
-    sizes: Sizes, thresholds: np.ndarray, initial: Any, rewards: Any, constraint_rewards: Any
+    sizes: Sizes,
+    thresholds: np.ndarray,
+    initial: Any,
+    rewards: Any,
+    constraint_rewards: Any,
+    available: Any,
 ) -> CMDP:
     """A CMDP whose states stay, so that the arrays are checked as those of any model."""
     num_constraints, horizon, num_states, num_actions = sizes
@@ -263,9 +282,8 @@ def _stand_in(
         constraint_rewards = []
     stay = np.broadcast_to(np.arange(num_states)[None, :, None, None], (*pairs, 1))
     transitions = Successors(stay, np.ones((*pairs, 1)))
-    return validate(
-        CMDP(transitions, rewards, constraint_rewards, thresholds, initial, horizon=horizon)
-    )
+    arrays = (transitions, rewards, constraint_rewards, thresholds, initial)
+    return validate(CMDP(*arrays, horizon=horizon, available=available))
 
 
 def _require_in_range(model: CMDP, units: Units) -> None:
@@ -295,7 +313,9 @@ def _require_margin(margin: Schedule, units: Units, thresholds: np.ndarray, hori
         )
 
 
-def _listed(successors: Any, sizes: Sizes, stationary: bool) -> np.ndarray:
+def _listed(
+    successors: Any, available: np.ndarray | None, sizes: Sizes, stationary: bool
+) -> np.ndarray:
     """The states that may follow, -1 for unused slots."""
     _, horizon, num_states, num_actions = sizes
     told = isinstance(successors, Successors)
@@ -314,6 +334,8 @@ def _listed(successors: Any, sizes: Sizes, stationary: bool) -> np.ndarray:
                 "give one for each."
             )
         lists = np.where(probabilities > 0, lists, -1)
+    if available is not None:
+        lists = fill_pairs(lists, available, 0)
     if stationary and lists.shape[0] != 1:
         raise ModelError(
             f"stationary is true, but successors are listed for {lists.shape[0]} steps; list them "

@@ -148,6 +148,7 @@ def _is_consistent(declared: Declaration, tally: Tally, episode: Episode) -> boo
         (tally.squares, "f", (1 + count,)),
     ]
     given = () if episode.action is None else (episode.action,)
+    played = zip(episode.states, (*episode.actions, *given), strict=False)
     return (
         all(array.dtype.kind == kind and array.shape == shape for array, kind, shape in expected)
         and all(np.isfinite(array).all() for array, _, _ in expected)
@@ -158,6 +159,7 @@ def _is_consistent(declared: Declaration, tally: Tally, episode: Episode) -> boo
         and all(0 <= action < num_actions for action in (*episode.actions, *given))
         and len(episode.states) == (episode.steps + 1 if episode.states else 0)
         and episode.steps <= horizon
+        and all(declared.is_available(step, *pair) for step, pair in enumerate(played))
         and len(episode.multipliers) == count
     )
 

@@ -17,7 +17,7 @@ from jaxtyping import Array, Bool, Key
 from cmdpax.jax_context import cast
 from cmdpax.learners.algorithm import Algorithm
 from cmdpax.learners.base import Learner, learner_key
-from cmdpax.learners.contract import flaws_of, make_checked
+from cmdpax.learners.contract import flaws_of, make_checked, row_sums
 from cmdpax.learners.statistics import Knowledge, Trajectory
 from cmdpax.live.declaration import FOREVER, Declaration
 from cmdpax.live.episode import Episode
@@ -41,6 +41,7 @@ class LearnerInputs:
     thresholds: Any
     signals: Any  # [H, J, S, A] or None
     support: Any  # [H or 1, S, A, N] or None
+    available: Any  # [H or 1, S, A] or None
     bonuses: Any
     parameters: Any  # numbers and schedules, by name
 
@@ -60,6 +61,7 @@ class LearnerInputs:
             self.support,
             self.bonuses,
             self.stationary,
+            available=self.available,
         )
         parameters = self.algorithm.assemble(self.parameters, self.choices)
         return make_checked(self.algorithm.factory, knowledge, parameters)
@@ -86,6 +88,7 @@ def make_inputs(declared: Declaration, algorithm: Algorithm) -> LearnerInputs:
         jnp.asarray(units.thresholds_inward(declared.thresholds, sizes.horizon)),
         signals,
         None if lists is None else jnp.asarray(lists),
+        None if declared.available is None else jnp.asarray(declared.available),
         cast(declared.optimism.numbers(sizes), float),
         cast(algorithm.numbers(chosen), float),
     )
@@ -118,7 +121,7 @@ def look(inputs: LearnerInputs, state: Any, episode: Any) -> tuple[Episode, Bool
         optimistic=info.constraint_values,
         visits=None if info.statistics is None else info.statistics.visits,
     )
-    return coming, flaws_of(policy.sum(axis=-1), info.multipliers)
+    return coming, flaws_of(row_sums(policy, inputs.available), info.multipliers)
 
 
 def trajectory_of(sizes: Sizes, episode: Episode, signals: np.ndarray) -> Trajectory:

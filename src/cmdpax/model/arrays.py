@@ -152,14 +152,14 @@ def fill_unavailable(fields: dict[str, Any]) -> None:
     flags = fields["available"]
     transitions = fields["transitions"]
     if isinstance(transitions, Successors):
-        fields["transitions"] = Successors(*(_filled(array, flags, 0) for array in transitions))
+        fields["transitions"] = Successors(*(fill_pairs(array, flags, 0) for array in transitions))
     else:
-        fields["transitions"] = _filled(transitions, flags, 0)
-    fields["rewards"] = _filled(fields["rewards"], flags, 0)
-    fields["constraint_rewards"] = _filled(fields["constraint_rewards"], flags, 1)
+        fields["transitions"] = fill_pairs(transitions, flags, 0)
+    fields["rewards"] = fill_pairs(fields["rewards"], flags, 0)
+    fields["constraint_rewards"] = fill_pairs(fields["constraint_rewards"], flags, 1)
 
 
-def _filled(array: np.ndarray, flags: np.ndarray, axis: int) -> np.ndarray:
+def fill_pairs(array: np.ndarray, flags: np.ndarray, axis: int) -> np.ndarray:
     """One array, whose axes (H, S, A) begin at `axis`; `validate` names shapes that do not fit."""
     length, *pairs = array.shape[axis : axis + 3] or (0,)
     if tuple(pairs) != flags.shape[1:] or (len(flags) > 1 and length not in (1, len(flags))):

@@ -32,7 +32,9 @@ class CMDPEnv(Env[Observation, Any]):
       a constraint is "at most";
     * `"cost"`: the same as a number, where there is one constraint;
     * `"constraint_rewards"`: `[I]`, the u_i that were observed;
-    * `"step"`: how many steps of the episode are done, 0 … H.
+    * `"step"`: how many steps of the episode are done, 0 … H;
+    * `"action_mask"`: `[A]`, 1 for the actions that are available next and 0 for the others, if the
+      model says which are; after the last step, as before it.
 
     A reset earns nothing and costs nothing: its numbers are all 0. Vector environments show the
     `info` of a reset in place of a step's, so sums over them stay right.
@@ -100,6 +102,7 @@ class CMDPEnv(Env[Observation, Any]):
         """Take an action; returns (observation, reward, terminated, truncated, info)."""
         step, state = self._current_step(), self._state
         action = _as_index("action", action, self.cmdp.num_actions)
+        self._require_available(action)
         # An array that is stationary has one step, which `%` picks.
         cumulative = self._cumulative[step % len(self._cumulative), state, action]
         rewards, constraint_rewards = self.cmdp.rewards, self._constraint_rewards
@@ -133,7 +136,23 @@ class CMDPEnv(Env[Observation, Any]):
         }
         if len(costs) == 1:
             info["cost"] = float(costs[0])
+        if self.cmdp.available is not None:
+            info["action_mask"] = self._flags().astype(np.int8)
         return info
+
+    def _flags(self) -> np.ndarray:
+        """Which actions are available, `[A]`, where some are not."""
+        flags, step = self.cmdp.available, min(self._step or 0, self.cmdp.horizon - 1)
+        return np.asarray(flags[step % len(flags), self._state])
+
+    def _require_available(self, action: int) -> None:
+        if self.cmdp.available is None or self._flags()[action]:
+            return
+        words = self.cmdp.words
+        raise ParameterError(
+            f"{words.action(action)} is not available in {words.state(self._state)} at step "
+            f'{self._step}; choose one that info["action_mask"] marks with 1.'
+        )
 
     def _current_step(self) -> int:
         """The step that comes next, 0 … H - 1; an error where there is none."""

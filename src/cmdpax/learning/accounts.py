@@ -58,6 +58,7 @@ def account(
         optimum=solution.value,
         thresholds=cmdp.bounds,
         signs=np.broadcast_to(cmdp.words.signs, cmdp.thresholds.shape),
+        words=cmdp.words,
     )
 
 

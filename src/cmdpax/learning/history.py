@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Integer
 
+from cmdpax.learning.summary import summarise
 from cmdpax.model.log import Log
 from cmdpax.model.words import PLAIN, Words
 from cmdpax.storage.writing import write_npz
@@ -117,7 +118,7 @@ def growth_exponents(regret: Regret, episodes: Integer[np.ndarray, " T"]) -> Reg
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
 class Account:
     """The accounts of policies π_k in the true model, at T episodes; runs are an axis R in front.
 
@@ -133,6 +134,7 @@ class Account:
         optimum: V_r^{π*}, or one for each run, `[R]`.
         thresholds: c, `[I]`, or `[R, I]`.
         signs: 1 where a constraint is "at least", -1 where "at most", like the thresholds.
+        words: the names, units and senses of the model.
     """
 
     episodes: np.ndarray
@@ -145,6 +147,7 @@ class Account:
     optimum: Any
     thresholds: np.ndarray
     signs: Any = 1.0
+    words: Words = PLAIN
 
     @property
     def suboptimality(self) -> np.ndarray:
@@ -169,8 +172,17 @@ class Account:
         """Exponents of the strong regrets' growth over [K/10, K]; NaN where a regret is 0."""
         return growth_exponents(self.strong_regret, self.episodes)
 
+    def __repr__(self) -> str:
+        """Runs, episodes and constraints."""
+        runs, count = len(np.atleast_2d(self.value)), self.constraint_values.shape[-1]
+        return f"{type(self).__name__}(runs={runs}, K={int(self.episodes[-1])}, I={count})"
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+    def __str__(self) -> str:
+        """What was learned, in a few lines: means over runs, ± half of Student's 95 % interval."""
+        return summarise(self)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
 class History(Account):
     """The accounts of R runs of a learner, and what it did.
 
@@ -181,7 +193,6 @@ class History(Account):
         log: the episodes themselves, if asked for.
         manifest: everything that makes these numbers again.
         plans: when a learner that plans now and then planned; None for other learners.
-        words: the names, units and senses of the model.
     """
 
     multipliers: np.ndarray
@@ -190,7 +201,6 @@ class History(Account):
     log: Log | None
     manifest: dict[str, Any]
     plans: Plans | None = None
-    words: Words = PLAIN
 
     def summary(self) -> dict[str, np.ndarray]:
         """One number per run: regrets at K, last-iterate errors, the share of unsafe episodes.

@@ -7,6 +7,7 @@ import pytest
 
 import cmdpax
 from cmdpax.figures import plot_frontier, save_figure
+from word_cases import office
 
 
 @pytest.fixture(scope="module")
@@ -82,3 +83,19 @@ def test_nothing_feasible_at_all_is_shaded_whole(tmp_path: Path) -> None:
         figure.axes[0].get_xlim()
     )
     save_figure(figure, tmp_path / "frontier.png")
+
+
+def test_a_bound_from_above_is_drawn_as_one() -> None:
+    """In names and units; the infeasible part is to the left, and the value rises to the right."""
+    model = office()
+    found = cmdpax.frontier(model, constraint="energy", num_points=12)
+    above, below = plot_frontier(found, own_threshold=model.bounds[0]).axes
+    assert below.get_xlabel() == "energy [kWh], at most"
+    assert above.get_title(loc="left") == "best savings [EUR]"
+    assert below.get_title(loc="left").startswith("multiplier of energy [EUR per kWh]: the slope")
+    (shade,) = above.patches
+    assert shade.get_x() == pytest.approx(above.get_xlim()[0])
+    assert shade.get_x() + shade.get_width() == pytest.approx(found.largest_feasible)
+    assert np.all(np.diff(above.get_lines()[0].get_ydata()) >= -1e-9)
+    assert np.all(above.get_lines()[0].get_xdata() > found.largest_feasible)
+    assert {text.get_text() for text in above.texts} <= {"infeasible", "of the model: 24 kWh"}

@@ -178,12 +178,8 @@ def iterate(
     if plot is not None:
         from cmdpax.figures import plot_iterates, save_figure
 
-        stored = cmdp.words.turn(iterates.constraint_values, cmdp.horizon)  # at least c
         figure = plot_iterates(
-            iterates._replace(constraint_values=stored),
-            solution.value,
-            cmdp.thresholds,
-            solution.multipliers,
+            iterates, solution.value, cmdp.bounds, solution.multipliers, cmdp.words
         )
         save_figure(figure, plot)
         wrote(plot)

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cmdpax.figures.labels import plain_text, price
 from cmdpax.figures.style import CONSTRAINT, OBJECTIVE, REFERENCE, canvas
 from cmdpax.planning.frontier import Frontier
 
@@ -14,33 +15,40 @@ _MARGIN = 0.02  # of the axis, on both sides of the points
 
 
 def plot_frontier(frontier: Frontier, own_threshold: float | None = None) -> "Figure":
-    """Draw the optimal value, and below it the multiplier, which is minus its slope.
+    """Draw the best value against the bound, and below it the multiplier, which is its slope.
+
+    Axes have the names and units of the model. A tighter bound is to the right where the sense is
+    "at least", and to the left where it is "at most"; either way, the side that no policy reaches
+    is shaded.
 
     Args:
         frontier: what `cmdpax.frontier` found.
-        own_threshold: the model's own threshold, which is marked; None marks nothing.
+        own_threshold: the model's own threshold in its sense, `cmdp.bounds[i]`, which is marked;
+            None marks nothing.
     """
-    name = f"$c_{{{frontier.constraint}}}$"
-    figure, axes = canvas(2, 1, f"threshold {name} of constraint {frontier.constraint}", (6.4, 2.6))
+    words, constraint = frontier.words, frontier.constraint
+    label = plain_text(f"{words.label(1 + constraint)}, {words.sense(constraint)}")
+    figure, axes = canvas(2, 1, label, (6.4, 2.6))
     above, below = axes[:, 0]
     below.sharex(above)
     above.set_xlabel("")
     above.tick_params(labelbottom=False)
-    multipliers = frontier.multipliers[:, frontier.constraint]
+    multipliers = frontier.multipliers[:, constraint]
     if frontier.feasible.any():
         _line(above, frontier, frontier.value, color=OBJECTIVE)
         # The multiplier is constant between kinks, wherever those are.
         _line(below, frontier, multipliers, color=CONSTRAINT, drawstyle="steps-mid")
         below.set_ylim(bottom=0.0)
-    above.set_title("optimal value", loc="left", fontsize=10)
-    below.set_title("multiplier: minus the slope of the value", loc="left", fontsize=10)
-    above.set_ylabel("$V_r^{\\pi^*}$")
-    below.set_ylabel(f"$\\lambda_{{{frontier.constraint}}}$")
+    sign = "minus the slope" if words.sense(constraint) == "at least" else "the slope"
+    above.set_title(plain_text(f"best {words.label()}"), loc="left", fontsize=10)
+    title = f"{price(words, constraint)}: {sign} of the curve above"
+    below.set_title(plain_text(title), loc="left", fontsize=10)
     _mark_infeasible(above, below, frontier)
     if own_threshold is not None:
         for axis in (above, below):
             axis.axvline(own_threshold, color=REFERENCE, linestyle="--", linewidth=1.0)
-        _tell(above, own_threshold, f"{name} of the model")
+        amount = words.amount(own_threshold, 1 + constraint)
+        _tell(above, own_threshold, plain_text(f"of the model: {amount}"))
     return figure
 
 
@@ -58,18 +66,20 @@ def _mark_infeasible(above: Any, below: Any, frontier: Frontier) -> None:
     margin = _MARGIN * (high - low) or 1.0
     low, high = low - margin, high + margin
     above.set_xlim(low, high)
-    begin = max(frontier.largest_feasible, low)
-    if begin >= high:
+    at_most = frontier.words.sense(frontier.constraint) == "at most"
+    end = float(np.clip(frontier.largest_feasible, low, high))
+    begin, until = (low, end) if at_most else (end, high)
+    if begin >= until:
         return
     for axis in (above, below):
-        axis.axvspan(begin, high, color=REFERENCE, alpha=0.14, linewidth=0)
-        axis.axvline(begin, color=REFERENCE, linewidth=0.8)
+        axis.axvspan(begin, until, color=REFERENCE, alpha=0.14, linewidth=0)
+        axis.axvline(end, color=REFERENCE, linewidth=0.8)
     above.text(
-        (begin + high) / 2,
+        (begin + until) / 2,
         0.5,
         "infeasible",
         transform=above.get_xaxis_transform(),
-        rotation="vertical" if high - begin < 0.2 * (high - low) else "horizontal",
+        rotation="vertical" if until - begin < 0.2 * (high - low) else "horizontal",
         color=REFERENCE,
         ha="center",
         va="center",
@@ -77,7 +87,7 @@ def _mark_infeasible(above: Any, below: Any, frontier: Frontier) -> None:
 
 
 def _tell(axis: Any, threshold: float, text: str) -> None:
-    """Write beside a threshold, at the bottom, where concave curves leave room."""
+    """Write beside a threshold, at the bottom, where curves of optima leave room."""
     low, high = axis.get_xlim()
     if not low <= threshold <= high:
         return

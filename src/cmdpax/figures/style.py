@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from cmdpax.errors import FileError
+from cmdpax.intervals import half_width
 from cmdpax.storage.writing import require_target, write_atomically
 
 if TYPE_CHECKING:
@@ -14,22 +15,9 @@ if TYPE_CHECKING:
 # Okabe and Ito's palette: told apart by the colour-blind, and in grey.
 OBJECTIVE, CONSTRAINT, REFERENCE = "#0072B2", "#D55E00", "#555555"
 OTHERS = ("#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-ALGORITHMS = {
-    "vanilla-primal-dual": "#555555",
-    "regularized-primal-dual": "#CC79A7",
-    "vanilla-dual": "#0072B2",
-    "regularized-dual": "#009E73",
-}
-# The same on a dark ground: what would vanish there is lighter.
-_ON_WHITE = {"#E69F00": "#B97F00", "#56B4E9": "#2C8AC4"}  # thin lines need a contrast of 3:1
-_ON_DARK = {
-    "#000000": "#F0E442",
-    "#0072B2": "#56B4E9",
-    "#009E73": "#2FC79B",
-    "#555555": "#B0B0B0",
-    "#56B4E9": "#4F9BFF",
-}
 FORMATS = (".png", ".pdf", ".svg")
+FEWEST = 3
+"""Runs, or CMDPs, that the interval of a mean needs to be drawn."""
 
 
 def require_picture(path: Path) -> None:
@@ -70,27 +58,32 @@ def band(
     axis: Any,
     episodes: np.ndarray,
     mean: np.ndarray,
-    around: tuple[np.ndarray, np.ndarray],
+    around: tuple[np.ndarray, np.ndarray] | None,
     **line: Any,
 ) -> None:
-    """Draw a line, and what lies around it."""
+    """Draw a line, and what lies around it, if anything does."""
     axis.plot(episodes, mean, linewidth=line.pop("linewidth", 1.2), **line)
-    step = "post" if line.get("drawstyle") == "steps-post" else None
-    axis.fill_between(episodes, *around, color=line["color"], alpha=0.2, linewidth=0, step=step)
+    if around is not None:
+        step = "post" if line.get("drawstyle") == "steps-post" else None
+        axis.fill_between(episodes, *around, color=line["color"], alpha=0.2, linewidth=0, step=step)
 
 
-def colour_of(algorithm: str, position: int) -> str:
-    """Give an algorithm its colour, which is the same in every picture."""
-    return ALGORITHMS.get(algorithm, OTHERS[(position + 2) % len(OTHERS)])
+def around_mean(
+    values: np.ndarray, nonnegative: bool = False
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Give the ends of Student's 95 % interval of a mean, `[T]` each, where it says something.
 
+    Two numbers say next to nothing about their mean: the interval is 12.7 standard errors wide on
+    either side, and it is not drawn. The interval of a quantity that cannot be negative ends at 0:
+    what is cut off holds no possible mean, so that the rest covers the mean as often as the whole.
 
-def palette(dark: bool) -> dict[str, Any]:
-    """List the colours of algorithms, and those for others in turn, on a light or dark ground."""
-
-    def shade(colour: str) -> str:
-        return (_ON_DARK if dark else _ON_WHITE).get(colour, colour)
-
-    return {
-        "algorithms": {name: shade(colour) for name, colour in ALGORITHMS.items()},
-        "others": [shade(colour) for colour in (*OTHERS[2:], *OTHERS[:2])],
-    }
+    Args:
+        values: one row for each run, or for each CMDP, `[N, T]`.
+        nonnegative: whether no value can be below 0.
+    """
+    if len(values) < FEWEST:
+        return None
+    mean, half = values.mean(axis=0), half_width(values)
+    half = np.where(np.isfinite(half), half, 0.0)
+    low = np.maximum(mean - half, 0.0) if nonnegative else mean - half
+    return low, mean + half

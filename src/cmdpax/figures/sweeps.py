@@ -1,9 +1,12 @@
 """Pictures of a sweep: algorithms against each other, each with its best configuration.
 
 Lines are means over runs, with Student's 95 % intervals; with several CMDPs both are over the
-CMDPs' means.
+CMDPs' means. Intervals of fewer than three runs, or CMDPs, are not drawn, and those of strong
+regrets and multipliers end at 0 (`around_mean`). Where the CMDPs name their constraints, each one
+has a panel, in its name and unit.
 """
 
+import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +16,10 @@ from cmdpax.checks import check_choice
 from cmdpax.errors import FileError, ParameterError, nearest_name
 from cmdpax.experiments.reading import Results
 from cmdpax.experiments.tables import readable
-from cmdpax.figures.style import OTHERS, REFERENCE, band, canvas, colour_of
-from cmdpax.intervals import half_width
+from cmdpax.figures.colours import line_style, pens
+from cmdpax.figures.labels import plain_text, price
+from cmdpax.figures.panels import iterate_panels, regret_panels
+from cmdpax.figures.style import OTHERS, REFERENCE, around_mean, band, canvas
 from cmdpax.learners import is_baseline
 
 if TYPE_CHECKING:
@@ -23,18 +28,6 @@ if TYPE_CHECKING:
 
 KINDS = ("iterates", "regret", "multipliers")
 _PANEL = (3.1, 2.4)
-PANELS = {
-    "iterates": (
-        ("violation", "constraint violation"),
-        ("suboptimality", "suboptimality"),
-    ),
-    "regret": (
-        ("strong_constraints", "strong regret, constraint"),
-        ("strong_objective", "strong regret, objective"),
-        ("weak_constraints", "weak regret, constraint"),
-        ("weak_objective", "weak regret, objective"),
-    ),
-}
 
 
 def plot_sweep(
@@ -58,12 +51,13 @@ def plot_sweep(
     if kind == "multipliers":
         return _multipliers(results, best_lines(results, algorithms, chosen[:1]), chosen[0])
     lines = best_lines(results, algorithms, chosen)
-    panels = PANELS[kind]
-    figure, axes = canvas(1, len(panels), "episode", _PANEL)
-    for axis, (column, title) in zip(axes.flat, panels, strict=True):
-        draw_lines(axis, results, lines, column, chosen)
-        axis.set_title(title, fontsize=10)
-        if kind == "iterates" or column.startswith("weak"):
+    models = {fingerprint: results.cmdps[fingerprint] for fingerprint in chosen}
+    rows = iterate_panels(models) if kind == "iterates" else regret_panels(results, models)
+    figure, axes = canvas(len(rows), len(rows[0]), "episode", _PANEL)
+    for axis, panel in zip(axes.flat, itertools.chain(*rows), strict=True):
+        draw_lines(axis, results, lines, panel.column, chosen, nonnegative=panel.nonnegative)
+        axis.set_title(plain_text(panel.title), fontsize=9)
+        if panel.zero:
             axis.axhline(0.0, color=REFERENCE, linewidth=0.6)
     name_lines(figure, axes[0, 0])
     return figure
@@ -97,7 +91,8 @@ def best_lines(
 ) -> list[dict[str, Any]]:
     """Pick every algorithm's best configuration on these CMDPs, in a fixed order of colours.
 
-    A line to draw has `algorithm`, `configuration`, `label` and `colour`.
+    A line to draw has `algorithm`, `configuration`, `label`, `colour` and `dash`. All algorithms of
+    the sweep, drawn or not, share the colours: they are those of its page.
     """
     known = results.best(cmdps=cmdps).to_dicts()
     names = [row["algorithm"] for row in known]
@@ -108,10 +103,11 @@ def best_lines(
                 f"{nearest_name(name, names)}."
             )
     known.sort(key=lambda row: not is_baseline(row["algorithm"]))
+    drawn = pens(results.final["algorithm"].unique().to_list())
     return [
-        row | {"label": row["algorithm"], "colour": colour_of(row["algorithm"], i)}
-        for i, row in enumerate(known)
-        if algorithms is None or row["algorithm"] in algorithms
+        row | {"label": name, "colour": drawn[name].colour, "dash": drawn[name].dash}
+        for row in known
+        if (name := row["algorithm"]) in (algorithms or names)
     ]
 
 
@@ -121,18 +117,26 @@ def draw_lines(
     lines: Sequence[dict[str, Any]],
     column: "str | polars.Expr",
     cmdps: Sequence[str],
-    least: float = -np.inf,
+    nonnegative: bool | None = None,
 ) -> None:
-    """Draw mean and interval of a column for each configuration; bands are cut off at `least`."""
-    dashed = isinstance(column, str) and "strong" in column
+    """Draw mean and interval of a column for each configuration.
+
+    Args:
+        axis: where.
+        results: the results of the sweep.
+        lines: as `best_lines` gives them.
+        column: of `curves`, or an expression.
+        cmdps: fingerprints.
+        nonnegative: whether no value can be below 0; None: strong regrets are.
+    """
+    strong = isinstance(column, str) and "strong" in column
     for line in lines:
         episodes, values = curve(results, line["configuration"], column, cmdps)
-        mean, half = values.mean(axis=0), half_width(values)
-        half = np.where(np.isfinite(half), half, 0.0)
-        style = "--" if dashed and is_baseline(line["algorithm"]) else "-"
-        around = (np.maximum(mean - half, least), mean + half)
+        around = around_mean(values, strong if nonnegative is None else nonnegative)
+        dashed = strong and is_baseline(line["algorithm"])
+        style = "--" if dashed else line_style(line.get("dash", "solid"))
         named = {"color": line["colour"], "label": line["label"]}
-        band(axis, episodes, mean, around, linestyle=style, **named)
+        band(axis, episodes, values.mean(axis=0), around, linestyle=style, **named)
 
 
 def curve(
@@ -163,11 +167,12 @@ def _multipliers(results: Results, lines: Sequence[dict[str, Any]], fingerprint:
     if not optimal:
         raise ParameterError("the CMDP has no constraints, hence no multipliers to draw.")
     figure, axes = canvas(1, len(optimal), "episode", _PANEL)
+    words = results.cmdps[fingerprint].words
     for constraint, axis in enumerate(axes.flat):
         multiplier = polars.col("multipliers").list.get(constraint)
-        draw_lines(axis, results, lines, multiplier, [fingerprint], least=0.0)
+        draw_lines(axis, results, lines, multiplier, [fingerprint], nonnegative=True)
         axis.axhline(optimal[constraint], color=OTHERS[-1], linestyle=":", linewidth=1.0)
-        axis.set_ylabel(f"multiplier {constraint}\n(dotted: optimal)", fontsize=9)
+        axis.set_ylabel(f"{plain_text(price(words, constraint))}\n(dotted: optimal)", fontsize=9)
     name_lines(figure, axes[0, 0])
     return figure
 

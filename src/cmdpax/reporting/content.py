@@ -1,11 +1,12 @@
 """Everything that a page shows, as JSON and as blocks of numbers."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from cmdpax.environments import make
-from cmdpax.figures.style import palette
+from cmdpax.figures.colours import pens
 from cmdpax.intervals import student
 from cmdpax.planning.solution import solve
 from cmdpax.reporting.budgets import Group, allot
@@ -82,7 +83,7 @@ def content(
         "student": [None, None, *(rounded(student(n)) for n in range(2, _STUDENT_UP_TO + 1))],
         "playground": _playground(),
         "replay": plain(replay),
-        "palette": {"light": palette(dark=False), "dark": palette(dark=True)},
+        "palette": _palette(sweeps),
     }
     return payload, blocks
 
@@ -130,7 +131,7 @@ def _problems(sweep: Sweep, with_curves: int, frontiers: dict[str, Any]) -> list
     for place, (fingerprint, model) in enumerate(sweep.cmdps.items()):
         # With several CMDPs the first one is shown in place of all, curves or not.
         shown = place < max(with_curves, 1)
-        problem = describe_problem(model, described[fingerprint], rewards=shown)
+        problem = plain(describe_problem(model, described[fingerprint], rewards=shown))
         if shown and place < _MOST_FRONTIERS:
             if fingerprint not in frontiers:
                 frontiers[fingerprint] = find_frontiers(model, described[fingerprint]["optimum"])
@@ -146,6 +147,16 @@ def _manifest(manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 # ----------------------------------------------------------------------------- what is always there
+
+
+def _palette(sweeps: Sequence[Sweep]) -> dict[str, dict[str, str]]:
+    """Give every algorithm of the page its colour, on either ground, and its dash."""
+    found = pens(name for sweep in sweeps for name in sweep.algorithms)
+    return {
+        "light": {plain(name): pen.colour for name, pen in found.items()},
+        "dark": {plain(name): pen.on_dark for name, pen in found.items()},
+        "dashes": {plain(name): pen.dash for name, pen in found.items()},
+    }
 
 
 def _playground() -> dict[str, Any]:

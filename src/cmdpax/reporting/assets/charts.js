@@ -65,17 +65,15 @@
     const names = ["ink", "muted", "grid", "surface", "unsafe", "safe", "optimum", "accent"];
     const theme = Object.fromEntries(names.map((name) => [name, colour(name)]));
     theme.dark = colour("is-dark") === "rgb(0, 0, 0)";
-    theme.algorithm = (name) => ({ color: algorithmColour(name, theme.dark), dash: "solid" });
+    theme.algorithm = (name) => algorithmPen(name, theme.dark);
     measuring.remove();
     return theme;
   };
 
-  const algorithmColour = (name, dark) => {
-    const { algorithms, others } = cmdpax.payload.palette[dark ? "dark" : "light"];
-    if (algorithms[name]) return algorithms[name];
-    const names = [...new Set(cmdpax.payload.sweeps.flatMap((sweep) => sweep.algorithms))];
-    const place = names.filter((known) => !algorithms[known]).indexOf(name);
-    return others[Math.max(0, place) % others.length];
+  /** The colour and dash of an algorithm: those of its pictures, and no other's on this page. */
+  const algorithmPen = (name, dark) => {
+    const { light, dark: onDark, dashes } = cmdpax.payload.palette;
+    return { color: (dark ? onDark : light)[name], dash: dashes[name] };
   };
 
   /** One of several shades of a colour: darker or lighter than it, the first is the colour itself. */

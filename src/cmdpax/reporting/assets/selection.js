@@ -19,6 +19,17 @@
   /** The CMDP that single-CMDP pictures show: the chosen one, or the first of all. */
   cmdpax.problem = () => cmdpax.sweep().cmdps[chosen.cmdp ?? 0];
 
+  /** The CMDPs that curves are of: the chosen one, or all. */
+  cmdpax.problems = () => (chosen.cmdp === null ? cmdpax.sweep().cmdps : [cmdpax.problem()]);
+
+  /** A word about a constraint or, for null, the objective, if all these CMDPs say the same. */
+  cmdpax.wordOf = (place, key, otherwise) => {
+    const words = cmdpax
+      .problems()
+      .map(({ objective, constraints }) => (place === null ? objective : constraints[place])?.[key]);
+    return words.every((word) => word && word === words[0]) ? words[0] : otherwise;
+  };
+
   /** The group of a configuration, on the chosen CMDP or on one by its place. */
   cmdpax.groupOf = (configuration, cmdp = chosen.cmdp) =>
     cmdpax.sweep().groups.find((g) => g.configuration === configuration && g.cmdp === cmdp);
@@ -35,8 +46,9 @@
       .map((index) => {
         const { algorithm, label } = configurations[index];
         const shade = { place: seen[algorithm]++, count: counts[algorithm] };
-        const dash = dashes[shade.place % dashes.length];
         const name = algorithms[algorithm];
+        const first = dashes.indexOf(cmdpax.payload.palette.dashes[name]);
+        const dash = dashes[(first + shade.place) % dashes.length];
         const steps = cmdpax.sweep().planning.includes(algorithm);
         return { index, algorithm: name, label: `${name}, ${label}`, dash, shade, steps };
       });

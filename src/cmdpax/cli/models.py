@@ -66,6 +66,9 @@ def solve(
         Path | None,
         typer.Option("--out", help="Write the policy: .csv, .json, or .npz with all numbers."),
     ] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", help="Draw the policy (.png, .pdf, .svg).")
+    ] = None,
 ) -> None:
     """Solve a CMDP exactly and print its optimum.
 
@@ -74,6 +77,10 @@ def solve(
     if out is not None:
         ending_of(out)
         require_target(out)
+    if plot is not None:
+        from cmdpax.figures import plot_policy, require_picture, save_figure
+
+        require_picture(plot)
     cmdp = cmdpax.load(file)
     start = time.perf_counter()
     try:
@@ -91,6 +98,9 @@ def solve(
         slater_gap = solution.slater_gap
     if out is not None:
         _write_policy(out, cmdp, solution)
+    if plot is not None:
+        save_figure(plot_policy(cmdp, solution.policy), plot)
+        wrote(plot)
     if as_json:
         print_json(_solved(solution, slater_gap, seconds))
     else:

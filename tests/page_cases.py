@@ -16,6 +16,7 @@ import cmdpax
 from cmdpax.intervals import half_width
 from golden_files import Golden
 from sweep_cases import OWN_GRID, SMALL
+from word_cases import office
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -59,6 +60,12 @@ def two_constraints(folder: Path) -> Example:
     file = folder / f"{HOSTILE}.npz"
     cmdpax.save(Golden("two_constraints").cmdp, file)
     return _example(folder, HOSTILE, cmdps=[{"file": str(file)}], num_episodes=40, seeds=2)
+
+
+def in_words(folder: Path) -> Example:
+    """A model in names and units, with one constraint "at most" and one "at least"."""
+    cmdpax.save(office(), folder / "office.npz")
+    return _example(folder, "offices", cmdps=[{"file": str(folder / "office.npz")}], seeds=2)
 
 
 def unconstrained(folder: Path) -> Example:
@@ -137,9 +144,11 @@ def _series(results: cmdpax.Results, name: str) -> polars.Expr:
         return polars.col(base)
     index = int(place)
     if base == "violation":
-        thresholds = {one: float(cmdp.thresholds[index]) for one, cmdp in results.cmdps.items()}
-        threshold = polars.col("cmdp").replace_strict(thresholds)
-        return threshold - polars.col("constraint_values").list.get(index)
+        bounds = {one: float(cmdp.bounds[index]) for one, cmdp in results.cmdps.items()}
+        at_most = any(cmdp.words.sense(index) == "at most" for cmdp in results.cmdps.values())
+        missing = polars.col("cmdp").replace_strict(bounds)
+        missing = missing - polars.col("constraint_values").list.get(index)
+        return -missing if at_most else missing
     column = {
         "strong_constraints": "strong_by_constraint",
         "weak_constraints": "weak_by_constraint",

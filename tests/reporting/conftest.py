@@ -92,3 +92,8 @@ def long(program: str, tmp_path_factory: pytest.TempPathFactory) -> page_cases.E
 @pytest.fixture(scope="session")
 def reproduction(program: str, tmp_path_factory: pytest.TempPathFactory) -> page_cases.Example:
     return page_cases.reproduction(tmp_path_factory.mktemp("reproduction"))
+
+
+@pytest.fixture(scope="session")
+def in_words(program: str, tmp_path_factory: pytest.TempPathFactory) -> page_cases.Example:
+    return page_cases.in_words(tmp_path_factory.mktemp("words"))

@@ -61,9 +61,9 @@ def curve(results: cmdpax.Results, run: str, series: str) -> tuple[np.ndarray, n
     if not constraint:
         return episodes, rows[name].to_numpy()
     if name == "violation":
-        thresholds = results.cmdps[rows["cmdp"][0]].thresholds
+        model = results.cmdps[rows["cmdp"][0]]
         reached = np.array(rows["constraint_values"].to_list())
-        return episodes, (thresholds - reached)[:, int(constraint)]
+        return episodes, -model.words.slack(reached, model.bounds)[:, int(constraint)]
     return episodes, np.array(rows[LISTS[name]].to_list())[:, int(constraint)]
 
 
@@ -169,7 +169,7 @@ def test_it_is_json(made) -> None:
     assert payload["playground"]["optimum"] == pytest.approx(0.6)
     assert payload["student"][:3] == [None, None, pytest.approx(12.7062, abs=1e-4)]
     assert len(payload["student"]) == 61
-    assert set(payload["palette"]) == {"light", "dark"}
+    assert set(payload["palette"]) == {"light", "dark", "dashes"}
 
 
 @pytest.fixture(scope="module")

@@ -95,11 +95,11 @@ def make_blocks(
     sweep: Sweep, groups: Sequence[Group], num_episodes: int, num_shown: int
 ) -> Iterator[tuple[dict[str, Any], str]]:
     """Describe each group, without the place of its block, and encode the block."""
-    thresholds = _thresholds(list(sweep.cmdps.values()))
+    bounds = _bounds(list(sweep.cmdps.values()))
     for part in _portions(groups, count_recorded(sweep.results)):
         names = list(dict.fromkeys(name for group in part for name in group.series))
         places = sorted({place for group in part for runs in group.units for place in runs})
-        episodes, curves = _read(sweep.results, sweep.runs[places], names, thresholds)
+        episodes, curves = _read(sweep.results, sweep.runs[places], names, bounds)
         where = dict(zip(places, range(len(places)), strict=True))
         for group in part:
             yield _block(group, episodes, curves, where, num_episodes, num_shown)
@@ -138,16 +138,20 @@ def _portions(groups: Sequence[Group], length: int) -> Iterator[list[Group]]:
     yield portion
 
 
-def _thresholds(models: Sequence[CMDP]) -> np.ndarray:
-    """c, `[N, I]`, NaN where a CMDP has fewer constraints than another."""
-    table = np.full((len(models), max(model.num_constraints for model in models)), np.nan)
-    for row, model in zip(table, models, strict=True):
-        row[: model.num_constraints] = model.thresholds
+def _bounds(models: Sequence[CMDP]) -> np.ndarray:
+    """Bounds as users read them, and the signs of their senses, `[2, N, I]`.
+
+    NaN where a CMDP has fewer constraints than another.
+    """
+    table = np.full((2, len(models), max(model.num_constraints for model in models)), np.nan)
+    for place, model in enumerate(models):
+        table[0, place, : model.num_constraints] = model.bounds
+        table[1, place, : model.num_constraints] = model.words.signs
     return table
 
 
 def _read(
-    results: Results, runs: "polars.DataFrame", names: Sequence[str], thresholds: np.ndarray
+    results: Results, runs: "polars.DataFrame", names: Sequence[str], bounds: np.ndarray
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Read the episodes `[T]` and every series of these runs, `[R, T]`, in one pass."""
     places = runs.select("run").with_row_index("place").lazy()
@@ -159,11 +163,12 @@ def _read(
     if not same or not len(episodes):
         raise FileError(f"{results.path} has curves of different episodes; use another folder.")
     found = {name: table[name].to_numpy().reshape(len(runs), -1) for name in names}
-    limits = thresholds[runs["cmdp"].to_numpy()]
+    limits, signs = bounds[:, runs["cmdp"].to_numpy()]
     for name in names:
         series, constraint = _parts(name)
         if series == "violation" and constraint is not None:
-            found[name] = limits[:, constraint, None] - found[name]
+            missing = limits[:, constraint, None] - found[name]
+            found[name] = signs[:, constraint, None] * missing
     return episodes, found
 
 

@@ -68,11 +68,11 @@ def _outcome(first: Side, second: Side) -> str:
 
 
 def _of_constraints(sides: list[Side]) -> str:
-    """Name the one of several constraints that is shown."""
+    """Name the one of several constraints that is shown, or the only one if it has a name."""
     if sides[0].constraint is None:
-        return ""
-    shown = sorted({side.constraint for side in sides if side.constraint is not None})
-    names = " and ".join(f"constraint {place}" for place in shown)
+        return f" of {escape(sides[0].signal)}" if sides[0].signal else ""
+    shown = {side.constraint: side.signal for side in sides if side.constraint is not None}
+    names = " and ".join(escape(shown[place] or f"constraint {place}") for place in sorted(shown))
     return f" of {names}, that with the largest strong regret"
 
 

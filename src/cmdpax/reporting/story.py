@@ -22,6 +22,7 @@ class Side(NamedTuple):
         last: violation of the last episode; None, like `swing`, with several constraints.
         biased: whether τ is constant and above 0, without a margin.
         plans: how many plans it made; None if it does not plan.
+        signal: what the constraint is called, with its unit; empty if it has no name.
     """
 
     algorithm: str
@@ -36,6 +37,7 @@ class Side(NamedTuple):
     last: float | None
     biased: bool
     plans: int | None = None
+    signal: str = ""
 
     @property
     def hidden(self) -> float:
@@ -51,7 +53,8 @@ class Side(NamedTuple):
         """Describe what the page's script needs."""
         of = "" if self.constraint is None else f"[{self.constraint}]"
         steps = self.plans is not None
-        return {"group": self.group, "series": f"violation{of}", "steps": steps}
+        series = f"violation{of}"
+        return {"group": self.group, "series": series, "steps": steps, "signal": self.signal}
 
 
 def tell_story(sweep: dict[str, Any]) -> list[Side]:
@@ -129,7 +132,16 @@ def _side(sweep: dict[str, Any], configuration: int, group: int, places: list[in
         None if constraint is not None else _rounded(measures.get("last_violation")),
         _is_biased(described),
         None if measures.get("plans") is None else round(measures["plans"]),
+        _signal(sweep["cmdps"][0]["constraints"], constraint),
     )
+
+
+def _signal(constraints: list[dict[str, Any]], chosen: int | None) -> str:
+    """Name the constraint of a side; of several whose regrets are not known, none can be named."""
+    if chosen is None and len(constraints) > 1:
+        return ""
+    found = constraints[chosen or 0]
+    return str(found["label"]) if found["named"] else ""
 
 
 def _is_biased(configuration: dict[str, Any]) -> bool:

@@ -30,11 +30,16 @@
 
   const title = () => {
     const about = control("about").selectedOptions[0]?.textContent ?? "";
+    const chosen = control("about").value;
+    const objective = cmdpax.wordOf(null, "named") ? `suboptimality, ${about}` : "suboptimality";
+    const bound = cmdpax.wordOf(chosen, "named") ? cmdpax.wordOf(chosen, "text", about) : about;
+    const price = cmdpax.wordOf(chosen, "price", "");
+    const name = cmdpax.wordOf(chosen, "name", about);
     return {
       strong: `strong regret, ${about} (cumulative)`,
       weak: `weak regret, ${about} (cumulative)`,
-      episode: control("about").value === "objective" ? "suboptimality" : `violation, ${about}`,
-      multipliers: `multiplier λ, ${about}`,
+      episode: chosen === "objective" ? objective : `violation, ${bound}`,
+      multipliers: `multiplier λ, ${name}${price ? ` [${price}]` : ""}`,
     }[account()];
   };
 
@@ -48,11 +53,11 @@
     if (multipliers.disabled && multipliers.checked)
       document.querySelector("input[name=account][value=strong]").checked = true;
     const options = [];
-    if (account() !== "multipliers") options.push(["objective", "objective"]);
+    if (account() !== "multipliers") options.push(["objective", cmdpax.wordOf(null, "label", "objective")]);
     if (account() !== "multipliers" && (count > 1 || (mixed && count)))
       options.push(["largest", "largest constraint"]);
     for (let i = 0; i < count && !mixed; i += 1)
-      options.push([i, count > 1 ? `constraint ${i}` : "constraint"]);
+      options.push([i, cmdpax.wordOf(i, "label", count > 1 ? `constraint ${i}` : "constraint")]);
     control("mixed").hidden = !mixed;
     select.replaceChildren(
       ...options.map(([value, text]) => cmdpax.element("option", { value }, text)),
@@ -65,9 +70,7 @@
 
   /** How many constraints all chosen CMDPs have; mixed, where not all have the same number. */
   const constraintsHere = () => {
-    const { cmdps } = cmdpax.sweep();
-    const chosen = cmdpax.cmdpIndex() === null ? cmdps : [cmdpax.problem()];
-    const [least, most] = cmdpax.extent(chosen.map(({ sizes }) => sizes.num_constraints));
+    const [least, most] = cmdpax.extent(cmdpax.problems().map(({ sizes }) => sizes.num_constraints));
     return { count: least, mixed: least !== most };
   };
 
@@ -95,9 +98,20 @@
     );
   };
 
+  /** The interval of two numbers says next to nothing: 12.7 standard errors on either side. */
+  const FEWEST = 3;
+  const hasBand = (half, group) =>
+    half && group.units >= FEWEST && control("bands").checked && chosenFew();
+
+  /** Intervals of these end at 0: below it there is no possible mean. */
+  const neverNegative = () => ["strong", "multipliers"].includes(account());
+
   const lineOf = (configuration, theme, episodes, { row, half }, place, lines, group) => {
-    const bands = half && control("bands").checked && chosenFew();
-    const around = bands ? [row.map((v, i) => v - half[i]), row.map((v, i) => v + half[i])] : [];
+    const bands = hasBand(half, group);
+    const least = neverNegative() ? 0 : -Infinity;
+    const around = bands
+      ? [row.map((v, i) => Math.max(least, v - half[i])), row.map((v, i) => v + half[i])]
+      : [];
     const position = isLog("x") ? (i) => Math.log(episodes[i]) : (i) => episodes[i];
     const [start, stop] = window_ ? cmdpax.within(episodes, ...window_) : [0, episodes.length];
     const places = cmdpax.thin(start, stop, [row, ...around], position);
@@ -148,9 +162,7 @@
   const optimalMultiplier = (theme) => {
     if (account() !== "multipliers") return [];
     const place = Number(control("about").value);
-    const { cmdps } = cmdpax.sweep();
-    const chosen = cmdpax.cmdpIndex() === null ? cmdps : [cmdpax.problem()];
-    const values = chosen.map((problem) => problem.multipliers[place]);
+    const values = cmdpax.problems().map((problem) => problem.multipliers[place]);
     if (values.some((value) => value === undefined)) return [];
     const value = values.reduce((sum, one) => sum + one, 0) / values.length;
     const end = cmdpax.sweep().num_episodes;
@@ -183,9 +195,9 @@
         uirevision: [cmdpax.sweep().name, isLog("x")].join(), // a zoom stays for the next account
       },
       yaxis: {
-        title: { text: title() },
+        title: { text: cmdpax.plain(title()) },
         type: isLog("y") ? "log" : "linear",
-        rangemode: ["strong", "multipliers"].includes(account()) ? "nonnegative" : "normal",
+        rangemode: neverNegative() ? "nonnegative" : "normal",
         uirevision: [cmdpax.sweep().name, isLog("y"), seriesName()].join(),
       },
       hovermode: few && !narrow ? "x unified" : "closest",
@@ -225,7 +237,8 @@
     if (!several) return { over: "", band: "" };
     if (lines === "first") return { over: `, one run (${group.shown[0]})`, band: "" };
     if (lines === "each") return { over: `, ${group.shown.length} single runs`, band: "" };
-    return { over: `, means of ${group.units} ${group.unit}`, band: " with 95 % intervals" };
+    const few = group.units < FEWEST ? `; bands need ${FEWEST} ${group.unit}` : "";
+    return { over: `, means of ${group.units} ${group.unit}`, band: ` with 95 % intervals${few}` };
   };
 
   const lastOf = ({ mean, half, runs }, lines) => {

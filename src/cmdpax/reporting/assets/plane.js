@@ -12,6 +12,19 @@
   /** The CMDP whose plane it is: means over CMDPs have no common frontier. */
   const cmdpOfPlane = () => cmdpax.cmdpIndex() ?? 0;
 
+  /** The constraint as the reader knows it: name, sense, bound; the sign is −1 for "at most". */
+  const chosenConstraint = () => cmdpax.problem().constraints[constraint()];
+
+  const valueLabel = () => {
+    const { named, text } = chosenConstraint();
+    return named ? cmdpax.plain(text) : "constraint value V<sub>u</sub>";
+  };
+
+  const objectiveLabel = () => {
+    const { named, label } = cmdpax.problem().objective;
+    return named ? cmdpax.plain(label) : "value V<sub>r</sub>";
+  };
+
   const violationName = () => {
     const { num_constraints: count } = cmdpax.problem().sizes;
     return count > 1 ? `violation[${constraint()}]` : "violation";
@@ -33,25 +46,26 @@
     const group = configuration && cmdpax.groupOf(configuration.index, cmdpOfPlane());
     if (!group) return null;
     const { episodes, series } = await cmdpax.curves(group);
-    const { optimum, thresholds } = cmdpax.problem();
-    const threshold = thresholds[constraint()];
+    const { optimum } = cmdpax.problem();
+    const { bound, sign } = chosenConstraint();
     const row = (name) => {
       const found = series[name];
       if (!found) return null;
       return control("run").value === "mean" || !found.runs.length ? found.mean : found.runs[0];
     };
-    const x = Array.from(row(violationName()), (violation) => threshold - violation);
+    const x = Array.from(row(violationName()), (violation) => bound - sign * violation);
     const y = Array.from(row("suboptimality"), (missing) => optimum - missing);
-    return { episodes, x, y, average: averageOf(row, x, threshold, optimum) };
+    return { episodes, x, y, average: averageOf(row, x, optimum) };
   };
 
   /** Weak regret is what the average of all episodes lacks, times their number. */
-  const averageOf = (row, x, threshold, optimum) => {
+  const averageOf = (row, x, optimum) => {
+    const { bound, sign } = chosenConstraint();
     const last = cmdpax.sweep().num_episodes;
     const sums = row(violationName().replace("violation", "weak_constraints"));
     // Folders of older versions lack the sums of single constraints: the recorded episodes have to do.
     const recorded = x.reduce((sum, value) => sum + value, 0) / x.length;
-    const safety = sums ? threshold - sums.at(-1) / last : recorded;
+    const safety = sums ? bound - (sign * sums.at(-1)) / last : recorded;
     return [safety, optimum - row("weak_objective").at(-1) / last];
   };
 
@@ -69,7 +83,10 @@
     const [x, y] = [path.x, path.y].map((row) => places.map((place) => row[place]));
     const { color } = theme.algorithm(configuration.algorithm);
     const when = places.map((place) => path.episodes[place]);
-    const values = "<br>constraint value %{x:.5g}<br>value %{y:.5g}<extra></extra>";
+    const names = [chosenConstraint(), cmdpax.problem().objective].map(({ named, label }, place) =>
+      named ? cmdpax.plain(label) : ["constraint value", "value"][place],
+    );
+    const values = `<br>${names[0]} %{x:.5g}<br>${names[1]} %{y:.5g}<extra></extra>`;
     const marker = (at, name, symbol, told) => ({
       ...{ x: [at[0]], y: [at[1]], mode: "markers", name },
       marker: { color, size: 14, symbol, line: { color: theme.surface, width: 1.5 } },
@@ -99,7 +116,7 @@
   const problemTraces = (problem, theme) => {
     const found = problem.frontier && problem.frontier[constraint()];
     const optimum = {
-      x: [problem.thresholds[constraint()]],
+      x: [chosenConstraint().bound],
       y: [problem.optimum],
       mode: "markers",
       name: "optimum",
@@ -118,25 +135,29 @@
     return [frontier, optimum];
   };
 
-  const unsafeSide = (problem, theme, low) => {
-    const threshold = problem.thresholds[constraint()];
-    const area = { type: "rect", yref: "paper", y0: 0, y1: 1, x0: low, x1: threshold };
+  /** The wrong side of the bound: below it, or above it for "at most". */
+  const unsafeSide = (theme, [low, high]) => {
+    const { bound, sign } = chosenConstraint();
+    const [start, end] = sign > 0 ? [low, bound] : [bound, high];
+    const area = { type: "rect", yref: "paper", y0: 0, y1: 1, x0: start, x1: end };
     const dashed = { color: theme.unsafe, width: 1.5, dash: "dash" };
+    const words = sign > 0 ? ["← unsafe", "safe →"] : ["← safe", "unsafe →"];
+    const colours = sign > 0 ? [theme.unsafe, theme.safe] : [theme.safe, theme.unsafe];
     return {
       shapes: [
         { ...area, layer: "below", line: { width: 0 }, fillcolor: cmdpax.faded(theme.unsafe, 0.1) },
-        { ...area, x0: threshold, type: "line", line: dashed },
+        { ...area, x0: bound, x1: bound, type: "line", line: dashed },
       ],
-      annotations: [
-        { text: "← unsafe", xanchor: "right", x: threshold, font: { color: theme.unsafe } },
-        { text: "safe →", xanchor: "left", x: threshold, font: { color: theme.safe } },
-      ].map((one) => ({ ...one, yref: "paper", y: 0.02, yanchor: "bottom", showarrow: false })),
+      annotations: words.map((text, place) => ({
+        ...{ text, x: bound, xanchor: place ? "left" : "right", font: { color: colours[place] } },
+        ...{ yref: "paper", y: 0.02, yanchor: "bottom", showarrow: false },
+      })),
     };
   };
 
   /** Both sides have the same scale: paths after their first episodes, and the optimum. */
   const rangesOf = (paths, problem) => {
-    const points = { x: [problem.thresholds[constraint()]], y: [problem.optimum] };
+    const points = { x: [chosenConstraint().bound], y: [problem.optimum] };
     const frontier = problem.frontier && problem.frontier[constraint()];
     if (control("whole").checked && frontier) {
       points.x.push(...frontier.thresholds);
@@ -146,7 +167,14 @@
     for (const path of paths.filter((one) => one))
       for (const axis of ["x", "y"])
         points[axis].push(...cmdpax.extent(path[axis].slice(Math.floor(skipped * path.x.length))));
-    return Object.fromEntries(Object.entries(points).map(([axis, all]) => [axis, around(all)]));
+    return { x: withRoom(around(points.x)), y: around(points.y) };
+  };
+
+  /** The wrong side of the bound has room for its name. */
+  const withRoom = ([low, high]) => {
+    const { bound, sign } = chosenConstraint();
+    const room = 0.16 * (high - low);
+    return sign > 0 ? [Math.min(low, bound - room), high] : [low, Math.max(high, bound + room)];
   };
 
   const around = (values) => {
@@ -163,32 +191,33 @@
     const configuration = chosen(side);
     const traces = problemTraces(problem, theme);
     if (paths[side]) traces.push(...pathTraces(paths[side], configuration, theme));
-    describe(side, problem, configuration, paths[side]);
+    describe(side, configuration, paths[side]);
     const layout = {
-      xaxis: { title: { text: "constraint value V<sub>u</sub>" }, range: x, zeroline: false },
-      yaxis: { title: { text: "value V<sub>r</sub>" }, range: y, zeroline: false },
+      xaxis: { title: { text: valueLabel() }, range: x, zeroline: false },
+      yaxis: { title: { text: objectiveLabel() }, range: y, zeroline: false },
       hovermode: "closest",
       uirevision: [...x, ...y].join(), // a zoom stays until there is another view
-      ...unsafeSide(problem, theme, x[0]),
+      ...unsafeSide(theme, x),
     };
     return { traces, layout };
   };
 
   // ---------------------------------------------------------------------------------------- words
 
-  const describe = (side, problem, configuration, path) => {
+  const describe = (side, configuration, path) => {
     if (!path) {
       cmdpax.describe(`plane-chart-${side}`, "There are no curves of this configuration on this CMDP.");
       return;
     }
-    const threshold = problem.thresholds[constraint()];
+    const { bound, sign, sense, named, label } = chosenConstraint();
     const late = path.x.slice(Math.floor(path.x.length / 2));
-    const unsafe = late.filter((value) => value < threshold).length / late.length;
+    const unsafe = late.filter((value) => sign * (value - bound) < 0).length / late.length;
+    const name = named ? label : "the constraint value";
     const [low, high] = cmdpax.extent(late).map((end) => cmdpax.number(end, 3));
     cmdpax.describe(
       `plane-chart-${side}`,
-      `${configuration.label}: in the second half the constraint value lies between ${low} and ${high} ` +
-        `(threshold ${cmdpax.number(threshold)}), unsafe in ${Math.round(100 * unsafe)} % of the recorded ` +
+      `${configuration.label}: in the second half ${name} lies between ${low} and ${high} ` +
+        `(${sense} ${cmdpax.number(bound)}), unsafe in ${Math.round(100 * unsafe)} % of the recorded ` +
         `episodes; the average of all episodes (×) is ${cmdpax.number(path.average[0], 3)}.`,
     );
   };
@@ -245,9 +274,11 @@
   const fill = () => {
     const { num_constraints: count } = cmdpax.problem().sizes;
     const before = control("constraint").value;
-    const options = Array.from({ length: count }, (_, i) =>
-      cmdpax.element("option", { value: i }, `constraint ${i}`),
-    );
+    const options = cmdpax
+      .problem()
+      .constraints.map(({ text, named, name }, i) =>
+        cmdpax.element("option", { value: i }, named ? text : name),
+      );
     control("constraint").replaceChildren(...options);
     if (count) control("constraint").value = Number(before) < count ? before || "0" : "0";
     control("constraint").closest("label").hidden = count < 2;

@@ -42,13 +42,15 @@
       const y = places.map((index) => row[index]);
       const layout = {
         xaxis: { title: { text: "episode" }, type: sweep.log_episodes ? "log" : "linear" },
-        yaxis: { title: { text: "violation of this episode" }, range: await range() },
+        yaxis: { title: { text: cmdpax.plain(titleOf(side)) }, range: await range() },
         hovermode: "closest",
       };
       return { traces: cmdpax.signedAreas(x, y, theme, side.steps ? "hv" : "linear"), layout };
     };
     cmdpax.chart(cmdpax.byId(`story-chart-${place}`), build);
   };
+
+  const titleOf = ({ signal }) => (signal ? `violation, ${signal}` : "violation of this episode");
 
   const rowOf = (series, side) => {
     const { mean, runs } = series[side.series];

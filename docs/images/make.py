@@ -1,16 +1,17 @@
 """Make the pictures of the documentation: `python docs/images/make.py`, about two minutes.
 
 Three are figures that `cmdpax reproduce` draws, one shows its page in a browser (chromium must be
-there), one is an example's; the others are of a frontier and of the audit.
+there), one is an example's; the others are of a frontier, of policies and of the audit.
 """
 
 import runpy
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import cmdpax
-from cmdpax.figures import plot_frontier, plot_potentials, save_figure
+from cmdpax.figures import plot_frontier, plot_policy, plot_potentials, save_figure
 from cmdpax.paper.audit.closed_form import proved_bound
 
 HERE = Path(__file__).parent
@@ -31,10 +32,23 @@ def show_page(page: Path, picture: Path) -> None:
         browser.close()
 
 
+def draw_policies() -> None:
+    """The map of `pictures.md`, and the steps of a video stream."""
+    text = (HERE.parent / "pictures.md").read_text(encoding="utf-8")
+    block = text.split("```pycon\n")[1].split("```")[0]
+    names: dict[str, Any] = {}
+    code = "\n".join(line[4:] for line in block.splitlines())
+    exec(code.rpartition("save_figure(")[0], names)  # the example of the page itself
+    save_figure(plot_policy(names["yard"], names["solution"].policy), HERE / "policy.png")
+    stream = cmdpax.environments.make("streaming")
+    save_figure(plot_policy(stream, cmdpax.solve(stream).policy), HERE / "policy-steps.png")
+
+
 if __name__ == "__main__":
     queue = cmdpax.environments.make("queue")
-    figure = plot_frontier(cmdpax.frontier(queue), own_threshold=queue.thresholds[0])
+    figure = plot_frontier(cmdpax.frontier(queue), own_threshold=queue.bounds[0])
     save_figure(figure, HERE / "frontier.png")
+    draw_policies()
     with tempfile.TemporaryDirectory() as folder:
         made = cmdpax.reproduce(folder)
         for path in made.figures:

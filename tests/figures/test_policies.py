@@ -72,12 +72,22 @@ def test_one_step(model: cmdpax.CMDP) -> None:
 
 
 def test_of_many_states_the_most_visited_are_drawn(model: cmdpax.CMDP) -> None:
-    policy = np.tile(np.eye(3)[0], (1, 5, 1))
+    policy = np.tile(np.eye(3)[2], (1, 5, 1))
     visits = cmdpax.evaluate(model, policy).occupancy.sum(axis=(0, 2))
     axis = plot_policy(model, policy, max_states=2).axes[0]
     names = [label.get_text() for label in axis.get_yticklabels()]
     assert names == [model.words.state(i) for i in sorted(np.argsort(-visits)[:2])]
     assert axis.get_ylabel() == "the 2 most visited of 5 states"
+
+
+def test_states_that_are_never_reached_are_left_out_of_many() -> None:
+    box = cmdpax.environments.make("box")
+    solution = cmdpax.solve(box)
+    visits = solution.occupancy.sum(axis=(0, 2))
+    axis = plot_policy(box, solution.policy).axes[0]
+    names = [label.get_text() for label in axis.get_yticklabels()]
+    assert names == [box.words.state(i) for i in np.flatnonzero(visits > 1e-9).tolist()]
+    assert axis.get_ylabel() == f"the {len(names)} reached of {box.num_states} states"
 
 
 def test_many_actions_and_no_words(tmp_path: Path) -> None:
@@ -87,9 +97,20 @@ def test_many_actions_and_no_words(tmp_path: Path) -> None:
     assert len(texts) == 13
     assert texts[-1] == "and 3 rarer ones"
     assert len(figure.axes[0].get_yticklabels()) == 60
+    assert figure.axes[0].get_ylabel() == "the 60 most visited of 70 states"
     save_figure(figure, tmp_path / "policy.png")
 
 
 def test_a_policy_of_another_model_is_refused(model: cmdpax.CMDP) -> None:
     with pytest.raises(cmdpax.ModelError, match="policy has shape"):
         plot_policy(model, np.full((8, 5, 2), 0.5))
+
+
+def test_few_of_many_actions_have_different_colours() -> None:
+    cmdp = cmdpax.environments.make("random", num_states=4, num_actions=15, horizon=3)
+    policy = np.tile(0.5 * (np.eye(15)[3] + np.eye(15)[12]), (1, 4, 1))
+    figure = plot_policy(cmdp, policy)
+    colours = [handle.get_facecolor()[:3] for handle in figure.legends[0].legend_handles]
+    np.testing.assert_allclose(colours, [OFF, HALF])
+    painted = np.asarray(figure.axes[0].images[0].get_array())
+    assert not (painted == 0).all(axis=-1).any()

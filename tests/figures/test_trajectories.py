@@ -68,7 +68,7 @@ def test_a_path_on_a_map() -> None:
 def test_places_that_are_visited_again_and_again() -> None:
     walk = episode(maze(), [0, 3, 0, 3, 0, 3, 0, 3, 0], [2, 0, 2, 0, 2, 0, 2, 0])
     texts = [text.get_text() for text in plot_trajectory(maze(), walk).axes[0].texts]
-    assert texts == ["0, …", "1, …"]
+    assert texts == ["0 …", "1 …"]
 
 
 def test_an_episode_of_a_log(tmp_path: Path) -> None:

@@ -74,13 +74,7 @@ def solve(
 
     Example: cmdpax solve random.npz --out policy.npz
     """
-    if out is not None:
-        ending_of(out)
-        require_target(out)
-    if plot is not None:
-        from cmdpax.figures import plot_policy, require_picture, save_figure
-
-        require_picture(plot)
+    _require_targets(out, plot)
     cmdp = cmdpax.load(file)
     start = time.perf_counter()
     try:
@@ -99,8 +93,7 @@ def solve(
     if out is not None:
         _write_policy(out, cmdp, solution)
     if plot is not None:
-        save_figure(plot_policy(cmdp, solution.policy), plot)
-        wrote(plot)
+        _draw_policy(plot, cmdp, solution)
     if as_json:
         print_json(_solved(solution, slater_gap, seconds))
     else:
@@ -239,6 +232,24 @@ def _print_solution(
         )
         headers = ("constraint", "value", "threshold", "slack", "multiplier")
         results.print(table("Constraints", headers, rows))
+
+
+def _require_targets(out: Path | None, plot: Path | None) -> None:
+    """Refuse files that could not be written, before anything is solved for them."""
+    if out is not None:
+        ending_of(out)
+        require_target(out)
+    if plot is not None:
+        from cmdpax.figures import require_picture
+
+        require_picture(plot)
+
+
+def _draw_policy(plot: Path, cmdp: cmdpax.CMDP, solution: cmdpax.Solution) -> None:
+    from cmdpax.figures import plot_policy, save_figure
+
+    save_figure(plot_policy(cmdp, solution.policy), plot)
+    wrote(plot)
 
 
 def _write_policy(out: Path, cmdp: cmdpax.CMDP, solution: cmdpax.Solution) -> None:

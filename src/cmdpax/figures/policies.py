@@ -29,6 +29,8 @@ _PARTS = 12  # of a cell, which is divided among the actions where they are rand
 _MOST_PARTS = 4800  # of all steps
 _MOST_NAMED = 12  # actions in the legend
 _LONGEST = 32  # characters of a state's name
+_WIDEST = 44  # characters of a heading in one line
+_FEW = 12  # states that are drawn whether they are reached or not
 _COLOURS = (
     "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#8B6B00", "#6A3D9A",
     "#555555", "#A6192E",
@@ -55,14 +57,14 @@ def plot_policy(
         policy: π_h(a | s), `[H, S, A]`, or `[1, S, A]` for a stationary one, such as
             `solution.policy`.
         step: only this one, from 0; None draws all.
-        max_states: rows of the chart; if there are more states, the most visited ones are drawn.
+        max_states: rows of the chart; if more states are reached, the most visited ones are drawn.
+            States that are never reached are left out, unless there are few.
 
     Examples:
         >>> import cmdpax
         >>> from cmdpax.figures import plot_policy
         >>> queue = cmdpax.environments.make("queue")
-        >>> figure = plot_policy(queue, cmdpax.solve(queue).policy)
-        >>> figure.savefig("policy.png")
+        >>> figure = plot_policy(queue, cmdpax.solve(queue).policy)  # a figure of matplotlib
     """
     if step is not None:
         step = require_index("step", step, cmdp.horizon, "steps")
@@ -86,7 +88,9 @@ def summary(cmdp: CMDP, found: Evaluation) -> str:
         amount = words.amount(value, 1 + index, digits=4)
         parts.append(f"{words.constraint(index)}: {amount} ({words.sense(index)} {bound:.4g})")
     shown, left = parts[:5], len(parts) - 5
-    lines = [shown[0], ", ".join(shown[1:])] if len(", ".join(shown)) > 70 else [", ".join(shown)]
+    lines = [", ".join(shown)]
+    if len(lines[0]) > _WIDEST:
+        lines = [shown[0], ", ".join(shown[1:3]), ", ".join(shown[3:])]
     return "\n".join(line for line in lines if line) + (f", {left} more" if left > 0 else "")
 
 
@@ -138,27 +142,29 @@ def _chart(
     width = float(np.clip(0.28 * len(chances), 2.6, 9.0)) + 2.6
     figure = Figure(figsize=(width, max(2.2, 0.17 * len(states) + 1.4)), layout="constrained")
     axis = figure.subplots()
-    _paint(axis, chances[:, states], visits, action_colours(cmdp.num_actions))
+    taken = mass.sum(axis=(0, 1))
+    _paint(axis, chances[:, states], visits, action_colours(taken > _REACHED))
     first = 0 if step is None else step
     axis.set_xlim(-0.5, len(chances) - 0.5)
     ticks = np.arange(0, len(chances), max(1, -(-len(chances) // 12)))
     axis.set_xticks(ticks, [str(first + tick) for tick in ticks], fontsize=8)
     axis.set_xlabel("step", fontsize=9)
     name_states(axis, cmdp, states)
-    left = cmdp.num_states - len(states)
-    if left:
-        shown = f"the {len(states)} most visited of {cmdp.num_states} states"
-        axis.set_ylabel(shown, fontsize=8)
+    if len(states) < cmdp.num_states:
+        reached = int((mass.sum(axis=(0, 2)) > _REACHED).sum())
+        kind = "reached" if reached <= len(states) else "most visited"
+        axis.set_ylabel(f"the {len(states)} {kind} of {cmdp.num_states} states", fontsize=8)
     random = (chances[:, states].max(axis=-1) < 1 - 1e-6) & (visits > _REACHED)
-    _name_actions(figure, cmdp, mass.sum(axis=(0, 1)), bool(random.any()))
+    _name_actions(figure, cmdp, taken, bool(random.any()))
     return figure
 
 
 def _most_visited(visits: np.ndarray, most: int) -> np.ndarray:
     """List the states to draw, in their order."""
-    if len(visits) <= most:
+    if len(visits) <= min(most, _FEW):
         return np.arange(len(visits))
-    return np.sort(np.argsort(-visits, kind="stable")[:most])
+    ranked = np.argsort(-visits, kind="stable")[:most]
+    return np.sort(ranked[visits[ranked] > _REACHED])
 
 
 def _paint(axis: Any, chances: np.ndarray, visits: np.ndarray, colours: np.ndarray) -> None:
@@ -190,21 +196,29 @@ def name_states(axis: Any, cmdp: CMDP, states: np.ndarray) -> None:
     axis.tick_params(length=0)
 
 
-def action_colours(count: int) -> np.ndarray:
-    """Give each action a colour, `[A, 3]`; of more than ten, neighbours look alike."""
+def action_colours(taken: np.ndarray) -> np.ndarray:
+    """Give each action a colour, `[A, 3]`.
+
+    Of more than ten actions, those that are taken, `[A]` flags, have different ones; if these are
+    more than ten as well, neighbours look alike.
+    """
     from matplotlib import colormaps
     from matplotlib.colors import to_rgb
 
+    chosen = np.ones_like(taken) if len(taken) <= len(_COLOURS) else taken
+    found, count = np.ones((len(taken), 3)), int(chosen.sum())
     if count <= len(_COLOURS):
-        return np.array([to_rgb(colour) for colour in _COLOURS[:count]])
-    return np.asarray(colormaps["turbo"](np.linspace(0.03, 0.97, count)))[:, :3]
+        found[chosen] = np.array([to_rgb(colour) for colour in _COLOURS[:count]])
+    else:
+        found[chosen] = np.asarray(colormaps["turbo"](np.linspace(0.03, 0.97, count)))[:, :3]
+    return found
 
 
 def _name_actions(figure: "Figure", cmdp: CMDP, taken: np.ndarray, random: bool) -> None:
     """Put the actions that are taken into a legend, the most frequent ones if there are many."""
     from matplotlib.patches import Patch
 
-    colours = action_colours(cmdp.num_actions)
+    colours = action_colours(taken > _REACHED)
     kept = np.sort(np.argsort(-taken, kind="stable")[:_MOST_NAMED])
     kept = kept[taken[kept] > _REACHED]
     handles = [

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 _MOST_STATES = 60
 _MOST_SIGNALS = 5  # constraints with a panel of their own
 _MOST_NAMED = 12  # actions in the legend
-_WIDEST = 7  # characters in a cell of a map
+_FEW = 12  # columns of a map whose cells have room for more than a number
+_WIDEST = 7  # characters in such a cell
 
 
 def plot_trajectory(cmdp: CMDP, log: Log, *, episode: int = 0, run: int = 0) -> "Figure":
@@ -114,7 +115,9 @@ def _path(axis: Any, cmdp: CMDP, grid: Grid, one: Log) -> None:
     drift = 0.16 * (np.arange(len(rows)) / max(len(rows) - 1, 1) - 0.5)
     points = np.stack([columns + drift, rows + drift], axis=-1)
     pieces = np.stack([points[:-1], points[1:]], axis=1)
-    lines = LineCollection(list(pieces), cmap="viridis_r", linewidths=2.2, capstyle="round", zorder=3)
+    lines = LineCollection(
+        list(pieces), cmap="viridis_r", linewidths=2.2, capstyle="round", zorder=3
+    )
     lines.set_array(np.arange(len(pieces)))
     axis.add_collection(lines)
     size = min(7.0, 72 * map_size(grid)[1] / grid.shape[0] / 4.2)
@@ -123,7 +126,7 @@ def _path(axis: Any, cmdp: CMDP, grid: Grid, one: Log) -> None:
         row, column = grid.places[state]
         ground = {"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 0.4}
         style = {"ha": "right", "va": "bottom", "fontsize": size, "zorder": 6, "bbox": ground}
-        axis.text(column + 0.45, row + 0.45, _ranges(steps), **style)
+        axis.text(column + 0.45, row + 0.45, _ranges(steps, grid.shape[1] <= _FEW), **style)
     if handles:
         axis.legend(
             handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.01), ncols=3,
@@ -131,12 +134,13 @@ def _path(axis: Any, cmdp: CMDP, grid: Grid, one: Log) -> None:
         )  # fmt: skip
 
 
-def _ranges(steps: np.ndarray) -> str:
-    """Write steps in short: "3", "3–7", "0, 4", or "0, …" where more would not fit a cell."""
+def _ranges(steps: np.ndarray, large: bool) -> str:
+    """Write steps in short: "3", "3–7", "0, 4"; or "0 …" where a cell has no room for more."""
     parts = np.split(steps, np.flatnonzero(np.diff(steps) > 1) + 1)
     texts = [f"{part[0]}" if len(part) == 1 else f"{part[0]}–{part[-1]}" for part in parts]
     whole = ", ".join(texts)
-    return whole if len(whole) <= _WIDEST else f"{texts[0]}, …"
+    fits = len(whole) <= _WIDEST if large else len(steps) == 1
+    return whole if fits else f"{steps[0]} …"
 
 
 # ------------------------------------------------------------------------------------------- states
@@ -144,6 +148,8 @@ def _ranges(steps: np.ndarray) -> str:
 
 def _states(axis: Any, cmdp: CMDP, one: Log) -> None:
     """Draw the states over the steps, with marks in the colours of the actions."""
+    from matplotlib.ticker import MaxNLocator
+
     visited, counts = np.unique(one.states, return_counts=True)
     kept = np.sort(visited[np.argsort(-counts, kind="stable")[:_MOST_STATES]])
     place_of = np.full(cmdp.num_states, np.nan)
@@ -151,7 +157,7 @@ def _states(axis: Any, cmdp: CMDP, one: Log) -> None:
     places = place_of[one.states]
     steps = np.arange(len(one.states))
     axis.plot(steps, places, color="#BBBBBB", linewidth=1.0, zorder=1)
-    colours = action_colours(cmdp.num_actions)
+    colours = action_colours(np.isin(np.arange(cmdp.num_actions), one.actions))
     actions, often = np.unique(one.actions, return_counts=True)
     named = set(actions[np.argsort(-often, kind="stable")[:_MOST_NAMED]].tolist())
     for action in actions.tolist():
@@ -164,6 +170,7 @@ def _states(axis: Any, cmdp: CMDP, one: Log) -> None:
     axis.set_ylim(len(kept) - 0.4, -0.6)
     axis.set_xlabel("step", fontsize=9)
     axis.tick_params(labelsize=8, axis="x")
+    axis.xaxis.set_major_locator(MaxNLocator(8, integer=True))
     axis.spines[["top", "right"]].set_visible(False)
     if len(visited) > len(kept):
         axis.set_ylabel(f"the {len(kept)} most visited of {len(visited)} states", fontsize=8)
@@ -178,6 +185,8 @@ def _states(axis: Any, cmdp: CMDP, one: Log) -> None:
 
 def _sums(axes: Any, cmdp: CMDP, one: Log) -> None:
     """Draw how rewards and constraint signals add up, step by step."""
+    from matplotlib.ticker import MaxNLocator
+
     words, bounds = cmdp.words, cmdp.bounds
     steps = np.arange(len(one.actions) + 1)
     for index, axis in enumerate(axes):
@@ -193,4 +202,5 @@ def _sums(axes: Any, cmdp: CMDP, one: Log) -> None:
             title = bounded(words, index - 1, float(bounds[index - 1]))
         axis.set_title(plain_text(f"{title}: {sums[-1]:.4g}"), fontsize=8, loc="left")
         axis.set_xlim(0, len(one.actions))
+        axis.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     axes[-1].set_xlabel("step", fontsize=8)

@@ -126,7 +126,9 @@ def _table(account: Any, belief: str) -> Table:
         row(belief, "", lambda one: f"{one.optimistic:.6g}"),
         row("price in reward", "", lambda one: f"{one.price:.4g}"),
     )
-    result = table("", ("per episode", "reward", *(one.name for one in constraints)), rows)
+    columns = [("reward", objective.unit), *((one.name, one.unit) for one in constraints)]
+    labels = [f"{name} [{unit}]" if unit else name for name, unit in columns]
+    result = table("", ("per episode", *labels), rows)
     result.title = None
     return result
 

@@ -182,7 +182,7 @@ class _Player:
         over = terminated = False
         steps = 0
         while agent.expects == "act" and not over:
-            action = agent.act(states[-1])
+            action = agent.declaration.action_index(agent.act(states[-1]))
             if terminated:
                 state, reward, costs = states[-1], 0.0, self._source.nothing()
             else:

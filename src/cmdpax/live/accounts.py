@@ -106,10 +106,12 @@ class ObjectiveAccount(NamedTuple):
     Attributes:
         observed: mean return over all whole episodes, with its 95 % interval.
         recent: the same over the last 200.
+        unit: its unit; it may be empty.
     """
 
     observed: Interval
     recent: Interval
+    unit: str = ""
 
 
 class ConstraintAccount(NamedTuple):
@@ -132,6 +134,7 @@ class ConstraintAccount(NamedTuple):
         episodes: how many episodes were played.
         multiplier: λ, as the learner has it.
         price: λ in the user's units, reward per unit of the constraint.
+        unit: of the constraint; it may be empty.
     """
 
     name: str
@@ -145,6 +148,7 @@ class ConstraintAccount(NamedTuple):
     episodes: int
     multiplier: float
     price: float
+    unit: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -183,11 +187,11 @@ class AgentAccount:
         """A line for the reward, and one per constraint."""
         count = "1 episode" if self.episodes == 1 else f"{self.episodes} episodes"
         count += f" ({self.cut_short} cut short)" if self.cut_short else ""
-        lines = [f"{count}, reward {self.objective.observed}"]
+        lines = [f"{count}, reward {_amount(self.objective.observed, self.objective.unit)}"]
         for one in self:
             older = one.episodes > RECENT
-            lately = f"; the last {RECENT}: {one.recent}" if older else ""
-            told = f"{one.observed}, {one.sense} {one.threshold:g}{lately}"
+            lately = f"; the last {RECENT}: {_amount(one.recent, one.unit)}" if older else ""
+            told = f"{_amount(one.observed, one.unit)}, {one.sense} {one.threshold:g}{lately}"
             lines.append(f"{one.name}: {told} ({one.verdict})")
         return "\n".join(lines)
 
@@ -214,6 +218,10 @@ class AgentAccount:
         )
 
 
+def _amount(observed: Interval, unit: str) -> str:
+    return f"{observed} {unit}".rstrip()
+
+
 def make_account(
     declared: Declaration, tally: Tally, estimates: np.ndarray, multipliers: np.ndarray
 ) -> AgentAccount:
@@ -233,12 +241,13 @@ def make_account(
             episodes=tally.episodes,
             multiplier=float(multipliers[i]),
             price=float(prices[i]),
+            unit=declared.words.unit(1 + i),
         )
         for i in range(len(thresholds))
     )
     return AgentAccount(
         **{name: getattr(tally, name) for name in COUNTED},
-        objective=ObjectiveAccount(tally.observed(0), tally.lately(0)),
+        objective=ObjectiveAccount(tally.observed(0), tally.lately(0), declared.words.unit()),
         constraints=constraints,
     )
 

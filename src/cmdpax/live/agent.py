@@ -1,14 +1,14 @@
 """`Agent`: a learner that is asked for actions and told what happened."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 
-from cmdpax.checks import require_flag, require_index
+from cmdpax.checks import require_flag
 from cmdpax.errors import ParameterError
 from cmdpax.jax_context import in_double_precision, to_numpy
 from cmdpax.learners import DEFAULT_ALGORITHM, Named, as_algorithm
@@ -59,6 +59,10 @@ class Agent:
         constraint_ranges: the same for the constraints' signals: one pair for all, or one for each.
         senses: "at least" or "at most" (costs), for all constraints or for each.
         names: the names of the constraints, for the account.
+        state_names: the names of the states; then `act` and `observe` take them.
+        action_names: the names of the actions; then `act` returns one.
+        units: the units of the reward and of the constraints, as for `cmdpax.CMDP`; the objective
+            is called "reward".
         parameters: those of the algorithm, as for `learn`. In the paper's algorithms, λ_max bounds
             the multipliers of signals scaled to [0, 1], and the margin makes thresholds stricter,
             in units of such a signal.
@@ -99,6 +103,9 @@ class Agent:
         constraint_ranges: Any = (0.0, 1.0),
         senses: str | Sequence[str] = "at least",
         names: Sequence[str] | None = None,
+        state_names: Sequence[str] | None = None,
+        action_names: Sequence[str] | None = None,
+        units: Mapping[str, str] | Sequence[str] | None = None,
         **parameters: Any,
     ) -> None:
         """Check the declaration, and compile."""
@@ -106,7 +113,9 @@ class Agent:
         known = as_algorithm(algorithm)
         chosen = given.pop("parameters")
         about = {name: given[name] for name in given if name not in ("self", "algorithm")}
-        declared = declare(known, chosen, tuple(about), **about)
+        known_names = tuple(about)
+        about["unit_names"] = about.pop("units")
+        declared = declare(known, chosen, known_names, **about)
         tally = Tally.empty(declared.sizes.num_constraints)
         with jax.enable_x64(True):
             inputs = make_inputs(declared, known)
@@ -115,10 +124,10 @@ class Agent:
     # ------------------------------------------------------------------------------- ask and tell
 
     @in_turn
-    def start(self, state: int) -> None:
+    def start(self, state: int | str) -> None:
         """Begin an episode in a state."""
         self._require("start")
-        first = require_index("the first state", state, self._sizes.num_states, "states")
+        first = self.declaration.state_index("the first state", state)
         if not self.declaration.initial[first] > 0:
             raise ParameterError(
                 f"the first state is {first}, which initial gives probability 0; declare where "
@@ -128,28 +137,32 @@ class Agent:
         self._now = self._now._replace(episode=self._now.episode._replace(states=(first,)))
 
     @in_turn
-    def act(self, state: int) -> int:
-        """The action for the step; the state is the one that was told last."""
+    def act(self, state: int | str | None) -> Any:
+        """The action for the step, by its name if it has one; the state is the last that was told.
+
+        States may be given by name or by index.
+        """
         self._require("act")
         episode = self._now.episode
         current = episode.states[-1]
-        if require_index("the state", state, self._sizes.num_states, "states") != current:
+        if self.declaration.state_index("the state", state) != current:
+            told = self._named("state", current)
             raise ParameterError(
-                f"the state is {state}, but {current} was told last; act in that one, or, if the "
+                f"the state is {state}, but {told} was told last; act in that one, or, if the "
                 "system went on meanwhile, agent.end() the episode and start anew."
             )
         action = int(episode.drawn[episode.steps, current])
         self._now = self._now._replace(episode=episode._replace(action=action))
-        return action
+        return self._named("action", action)
 
     @in_turn
     def observe(
         self,
         reward: float,
         constraint_rewards: Any,
-        next_state: int,
+        next_state: int | str,
         *,
-        action: int | None = None,
+        action: int | str | None = None,
     ) -> None:
         """Tell what a step brought.
 
@@ -166,8 +179,8 @@ class Agent:
         episode = self._now.episode
         signals = self.declaration.signals(reward, constraint_rewards)
         done = episode.action if action is None else action
-        taken = require_index("action", done, self._sizes.num_actions, "actions")
-        following = require_index("next_state", next_state, self._sizes.num_states, "states")
+        taken = self.declaration.action_index(done)
+        following = self.declaration.state_index("next_state", next_state)
         self.declaration.require_possible(episode.steps, episode.states[-1], taken, following)
         self._now = self._now._replace(episode=episode.after(taken, signals, following))
 
@@ -271,15 +284,16 @@ class Agent:
         return self._now.episode.steps
 
     @property
-    def state(self) -> int | None:
-        """The state that was told last; None if no episode is open."""
+    def state(self) -> Any:
+        """The state that was told last, by its name if it has one; None if no episode is open."""
         states = self._now.episode.states
-        return states[-1] if states else None
+        return self._named("state", states[-1]) if states else None
 
     @property
-    def action(self) -> int | None:
-        """The action that was given and not yet observed."""
-        return self._now.episode.action
+    def action(self) -> Any:
+        """The action that was given and not yet observed, by its name if it has one."""
+        action = self._now.episode.action
+        return None if action is None else self._named("action", action)
 
     @property
     def expects(self) -> str:
@@ -371,6 +385,11 @@ class Agent:
             tally = now.tally.after(signals, missed, self.multipliers, missing)
         after = now._replace(state=state, tally=tally)
         return after._replace(episode=self._look(after))
+
+    def _named(self, kind: str, index: int) -> Any:
+        """A state or an action by its name, if it has one."""
+        names = getattr(self.declaration.words, f"{kind}_names")
+        return index if names is None else names[index]
 
     def _require(self, call: str) -> None:
         self._now.episode.require(call, self._sizes.horizon)

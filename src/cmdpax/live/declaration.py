@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cmdpax.checks import require_count, require_flag, require_index, whole_number
-from cmdpax.errors import ModelError, ParameterError, shown
+from cmdpax.errors import ParameterError, shown
 from cmdpax.learners import (
     Algorithm,
     Hyperparameters,
@@ -17,13 +17,19 @@ from cmdpax.learners import (
     registered,
 )
 from cmdpax.learners.optimism import Optimism, as_optimism
-from cmdpax.live.units import ROUNDING, Units, declare_units
-from cmdpax.model.arrays import as_floats, as_indices, fill_pairs, is_single
-from cmdpax.model.cmdp import CMDP, Sizes
-from cmdpax.model.transitions import Successors
-from cmdpax.model.validation import validate
-from cmdpax.model.words import SENSES
-from cmdpax.schemes.schedules import Schedule, is_constant
+from cmdpax.live.checking import (
+    constraint_names_of,
+    listed_successors,
+    real_numbers,
+    require_in_range,
+    require_margin,
+    stand_in_of,
+    thresholds_of,
+)
+from cmdpax.live.units import Units, declare_units
+from cmdpax.model.arrays import is_single
+from cmdpax.model.cmdp import Sizes
+from cmdpax.model.words import SENSES, Words, make_words
 from cmdpax.storage.limits import require_room
 
 _ARRAYS = ("thresholds", "initial", "rewards", "constraint_rewards", "successors", "available")
@@ -49,15 +55,16 @@ class Declaration(NamedTuple):
     units: Units
     names: tuple[str, ...]  # of the constraints
     available: np.ndarray | None  # [H or 1, S, A] of flags; None: every action is
+    words: Words  # names of states and actions, and units
 
     def signals(self, reward: Any, constraint_rewards: Any) -> np.ndarray:
         """What was observed in a step, as one array in the user's units, checked."""
         count = self.sizes.num_constraints
         try:
-            others = _real([] if constraint_rewards is None else constraint_rewards)
+            others = real_numbers([] if constraint_rewards is None else constraint_rewards)
             if not is_single(reward):
                 raise TypeError
-            signals = np.append(_real(reward), others)
+            signals = np.append(real_numbers(reward), others)
         except (TypeError, ValueError, OverflowError):
             raise ParameterError(
                 f"reward is {shown(reward)} and constraint_rewards {shown(constraint_rewards)}; "
@@ -72,6 +79,18 @@ class Declaration(NamedTuple):
         self.units.require_inside(signals, names)
         return signals
 
+    def state_index(self, what: str, given: Any) -> int:
+        """The index of a state, given by its name or index; `what` says which state it is."""
+        if isinstance(given, str):
+            return self.words.index_of("state", given, self.sizes.num_states)
+        return require_index(what, given, self.sizes.num_states, "states")
+
+    def action_index(self, given: Any) -> int:
+        """The index of an action, given by its name or index."""
+        if isinstance(given, str):
+            return self.words.index_of("action", given, self.sizes.num_actions)
+        return require_index("action", given, self.sizes.num_actions, "actions")
+
     def is_available(self, step: int, state: int, action: int) -> bool:
         """Whether an action can be played in a state."""
         flags = self.available
@@ -81,8 +100,8 @@ class Declaration(NamedTuple):
         """Refuse an action or a next state that is not declared: it cannot be counted."""
         if not self.is_available(step, state, action):
             raise ParameterError(
-                f"action {action} is not available in state {state} at step {step}; tell what was "
-                "done, or declare it as available."
+                f"{self.words.action(action)} is not available in {self.words.state(state)} at "
+                f"step {step}; tell what was done, or declare it as available."
             )
         if self.successors is None:
             return
@@ -114,6 +133,7 @@ class Declaration(NamedTuple):
         head = {name: entry for name, entry in self._asdict().items() if name not in arrays}
         head["optimism"] = self.optimism._asdict()
         head["units"] = [array.tolist() for array in self.units]
+        head["words"] = self.words.to_dict()
         return head, {name: array for name, array in arrays.items() if array is not None}
 
     @classmethod
@@ -123,6 +143,8 @@ class Declaration(NamedTuple):
             head = dict(head)
             earlier = zip(Hyperparameters._fields, head.pop("hyperparameters"), strict=True)
             head["parameters"] = dict(earlier)
+        said = dict(head.get("words", {}))  # the first versions had none
+        head = {**head, "words": said}
         if set(head) != set(cls._fields) - set(_ARRAYS) or type(head["own"]) is not bool:
             raise ParameterError(f"the declaration has the entries {', '.join(head)}.")
         given: dict[str, Any] = {name: arrays.get(name) for name in _ARRAYS}
@@ -142,6 +164,9 @@ class Declaration(NamedTuple):
             reward_range=(low, high),
             constraint_ranges=list(zip(lows, highs, strict=True)),
             senses=[SENSES[bool(most)] for most in at_most],
+            state_names=said.get("state_names"),
+            action_names=said.get("action_names"),
+            unit_names=said.get("units"),
         )
 
 
@@ -180,24 +205,35 @@ def _declared(
     constraint_ranges: Any,
     senses: Any,
     names: Sequence[str] | None,
+    state_names: Any,
+    action_names: Any,
+    unit_names: Any,
 ) -> Declaration:
-    limits = _thresholds(thresholds)
+    limits = thresholds_of(thresholds)
     sizes = _sizes(len(limits), horizon, num_states, num_actions)
     stationary = require_flag("stationary", stationary)
     units = declare_units(reward_range, constraint_ranges, senses, len(limits))
     profile = _profile(optimism, rewards, constraint_rewards, sizes)
-    stand_in = _stand_in(sizes, limits, initial, rewards, constraint_rewards, available)
-    chosen_names = _names(names, len(limits))
+    chosen_names = constraint_names_of(names, len(limits))
+    words = make_words(
+        (sizes.num_states, sizes.num_actions, len(limits)),
+        state_names=state_names,
+        action_names=action_names,
+        constraint_names=chosen_names,
+        objective_name=None if "reward" in chosen_names else "reward",
+        units=unit_names,
+    )
+    stand_in = stand_in_of(sizes, words, limits, initial, rewards, constraint_rewards, available)
     units.require_reachable(stand_in.thresholds, chosen_names, sizes.horizon)
     known = profile.rewards == "known"
     if known:
-        _require_in_range(stand_in, units)
+        require_in_range(stand_in, units)
     given = parameters.get("margin")
     if not isinstance(given, str | bool | None):  # words and flags of one's own are something else
         margin = Parameter(name="margin", kind="schedule").restore(given, 1)
-        _require_margin(margin, units, stand_in.thresholds, sizes.horizon)
+        require_margin(margin, units, stand_in.thresholds, sizes.horizon)
     flags = stand_in.available
-    lists = None if successors is None else _listed(successors, flags, sizes, stationary)
+    lists = None if successors is None else listed_successors(successors, flags, sizes, stationary)
     _require_room(
         sizes,
         1 if stationary else sizes.horizon,
@@ -219,6 +255,7 @@ def _declared(
         units,
         chosen_names,
         flags,
+        words,
     )
 
 
@@ -260,132 +297,6 @@ def _profile(
             "use optimism='live'."
         )
     return profile
-
-
-def _stand_in(
-    sizes: Sizes,
-    thresholds: np.ndarray,
-    initial: Any,
-    rewards: Any,
-    constraint_rewards: Any,
-    available: Any,
-) -> CMDP:
-    """A CMDP whose states stay, so that the arrays are checked as those of any model."""
-    num_constraints, horizon, num_states, num_actions = sizes
-    if is_single(initial):
-        state = require_index("initial", initial, num_states, "states")
-        initial = np.eye(num_states)[state]
-    pairs = (1, num_states, num_actions)
-    if rewards is None:
-        rewards, constraint_rewards = np.zeros(pairs), np.zeros((num_constraints, *pairs))
-    elif constraint_rewards is None:
-        constraint_rewards = []
-    stay = np.broadcast_to(np.arange(num_states)[None, :, None, None], (*pairs, 1))
-    transitions = Successors(stay, np.ones((*pairs, 1)))
-    arrays = (transitions, rewards, constraint_rewards, thresholds, initial)
-    return validate(CMDP(*arrays, horizon=horizon, available=available))
-
-
-def _require_in_range(model: CMDP, units: Units) -> None:
-    """Known rewards must lie in the ranges that are declared."""
-    named = [("rewards", model.rewards)]
-    named += [(f"constraint_rewards[{i}]", u) for i, u in enumerate(model.constraint_rewards)]
-    for index, (name, signal) in enumerate(named):
-        low, high = float(signal.min()), float(signal.max())
-        room = ROUNDING * units.scale[index]
-        if low < units.low[index] - room or high > units.high[index] + room:
-            which = f"constraint_ranges[{index - 1}]" if index else "reward_range"
-            raise ParameterError(
-                f"{name} lies in [{low:g}, {high:g}], {which} is "
-                f"[{units.low[index]:g}, {units.high[index]:g}]; declare the range that they have."
-            )
-
-
-def _require_margin(margin: Schedule, units: Units, thresholds: np.ndarray, horizon: int) -> None:
-    """Refuse a margin that loosens thresholds, or with which no episode can meet them."""
-    if margin.initial < 0:
-        raise ParameterError(f"margin is {margin}, it must not be negative.")
-    inside = units.thresholds_inward(thresholds, horizon)
-    if is_constant(margin) and (inside + margin.initial > horizon * (1 + ROUNDING)).any():
-        raise ParameterError(
-            f"margin is {margin}, with which a threshold is out of reach (margins are in signals "
-            "that are scaled to [0, 1]); give a smaller one."
-        )
-
-
-def _listed(
-    successors: Any, available: np.ndarray | None, sizes: Sizes, stationary: bool
-) -> np.ndarray:
-    """The states that may follow, -1 for unused slots."""
-    _, horizon, num_states, num_actions = sizes
-    told = isinstance(successors, Successors)
-    lists = as_indices("successors", successors.successors if told else successors)
-    fits = lists.ndim == 4 and lists.shape[0] in (1, horizon)
-    if not fits or lists.shape[1:3] != (num_states, num_actions):
-        raise ModelError(
-            f"successors has shape {lists.shape}, expected "
-            f"({horizon} or 1, {num_states}, {num_actions}, N), -1 for unused slots."
-        )
-    if told:
-        probabilities = as_floats("probabilities", successors.probabilities)
-        if probabilities.shape != lists.shape:
-            raise ModelError(
-                f"probabilities has shape {probabilities.shape}, but successors {lists.shape}; "
-                "give one for each."
-            )
-        lists = np.where(probabilities > 0, lists, -1)
-    if available is not None:
-        lists = fill_pairs(lists, available, 0)
-    if stationary and lists.shape[0] != 1:
-        raise ModelError(
-            f"stationary is true, but successors are listed for {lists.shape[0]} steps; list them "
-            "once (a leading axis of 1), or declare stationary=False."
-        )
-    if (
-        not lists.size
-        or lists.max() >= num_states
-        or lists.min() < -1
-        or not (lists >= 0).any(axis=-1).all()
-    ):
-        raise ModelError(
-            f"successors must be states 0 … {num_states - 1} or -1, at least one state for every "
-            "pair of a state and an action."
-        )
-    found = lists.astype(np.int32)
-    found.setflags(write=False)
-    return found
-
-
-def _names(given: Sequence[str] | None, num_constraints: int) -> tuple[str, ...]:
-    if given is None:
-        return tuple(f"constraint {i}" for i in range(num_constraints))
-    names = list(given) if isinstance(given, Sequence | np.ndarray) else [given]
-    words = not isinstance(given, str) and all(isinstance(name, str) for name in names)
-    if not words or len(names) != num_constraints or len(set(names)) < len(names):
-        raise ParameterError(
-            f"names is {shown(given)}, it must be {num_constraints} different words, one for each "
-            "threshold."
-        )
-    return tuple(names)
-
-
-def _thresholds(given: Any) -> np.ndarray:
-    try:
-        return _real(given)
-    except (TypeError, ValueError, OverflowError):
-        raise ParameterError(
-            f"thresholds is {shown(given)}, it must be a list of numbers, one for each constraint."
-        ) from None
-
-
-def _real(given: Any) -> np.ndarray:
-    """Real numbers as an array with one axis; words are refused, even those that look like one."""
-    array = np.atleast_1d(np.asarray(given))
-    if array.dtype.kind == "O":  # integers of any size, decimals, fractions
-        array = np.array([float(entry) for entry in array.ravel()]).reshape(array.shape)
-    if array.dtype.kind not in "biuf":
-        raise TypeError
-    return array.astype(float)
 
 
 def _seed(given: Any) -> int:

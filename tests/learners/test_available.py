@@ -11,7 +11,9 @@ import cmdpax
 from available_cases import HORIZON, STORAGES, Case, case
 from cmdpax.jax_context import cast
 from cmdpax.learners import Knowledge, Learner, Shown, as_algorithm
-from cmdpax.learners.statistics import Trajectory, transition_counts
+from cmdpax.learners.estimates import make_estimates
+from cmdpax.learners.exploration import _best_successors
+from cmdpax.learners.statistics import Trajectory, empty_statistics, record, transition_counts
 from cmdpax.learning.loop import knowledge_of, make_learner, stack_runs
 from configurations import configured, designed
 from lanes import quick_or_whole
@@ -184,6 +186,34 @@ def test_a_sweep_stacks_models_with_flags_of_their_own(algorithm: str, tmp_path:
         assert row["strong_objective"][0] == pytest.approx(
             float(alone.strong_regret.objective[0, -1]), abs=1e-8
         )
+
+
+@pytest.mark.usefixtures("double_precision")
+def test_what_is_hoped_for_follows_available_actions() -> None:
+    """Other actions, never tried, would promise most."""
+    for seed in range(5):
+        one = case("steps", seed)
+        episodes = _episodes(one)
+        states, actions = np.asarray(episodes.states[:, :-1]), np.asarray(episodes.actions)
+        ranks = np.argmax(one.actions[np.arange(HORIZON), states] == actions[..., None], axis=-1)
+        found = _hoped_for(one.cmdp, episodes)
+        left = _hoped_for(one.plain, episodes._replace(actions=jnp.asarray(ranks, jnp.int32)))
+        np.testing.assert_array_equal(np.take_along_axis(found, one.actions, axis=2), left)
+
+
+def _hoped_for(cmdp: cmdpax.CMDP, episodes: Trajectory) -> np.ndarray:
+    """The best state that may follow every pair."""
+    bonuses = cmdpax.Optimism.empirical().numbers(cmdp.sizes)
+    knowledge = knowledge_of(cast(cmdp, float), bonuses, True)
+    statistics = empty_statistics(knowledge, of_stretches=True)
+    for index in range(len(episodes.actions)):
+        episode = jax.tree.map(lambda array, at=index: array[at], episodes)
+        statistics = record(knowledge, statistics, episode)
+    nothing = jnp.zeros((HORIZON, 2, 3))
+    made = (nothing, jnp.asarray([0.7]), jnp.asarray(7), "none", 1.0)
+    estimates = make_estimates(knowledge, statistics, *made)
+    share = jnp.minimum(0.5 / jnp.maximum(estimates.visits, 0.25), 1.0)
+    return np.asarray(_best_successors(knowledge, estimates, share))
 
 
 def test_a_log_with_other_actions_is_refused() -> None:

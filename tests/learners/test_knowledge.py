@@ -25,6 +25,7 @@ class TestKnowledge:
             "bonuses",
             "stationary",
             "num_episodes",
+            "available",
         )
         told: list[Knowledge] = []
 

@@ -10,9 +10,10 @@ import pytest
 import cmdpax
 from available_cases import HORIZON, STORAGES, Case, case
 from cmdpax.jax_context import cast
-from cmdpax.learners import Knowledge, Learner, Shown, as_algorithm
+from cmdpax.learners import Algorithm, Knowledge, Learner, Shown, as_algorithm
 from cmdpax.learners.estimates import make_estimates
 from cmdpax.learners.exploration import _best_successors
+from cmdpax.learners.replanning import OptimisticPlanning
 from cmdpax.learners.statistics import Trajectory, empty_statistics, record, transition_counts
 from cmdpax.learning.loop import knowledge_of, make_learner, stack_runs
 from configurations import configured, designed
@@ -234,7 +235,16 @@ def test_a_log_with_other_actions_is_refused() -> None:
 
 def _uniform(knowledge: Knowledge, parameters: Any) -> Learner:
     """A learner that does not ask what is available."""
-    learner = as_algorithm("regularized-primal-dual").factory(knowledge, parameters)
+    return _careless("regularized-primal-dual", knowledge, parameters)
+
+
+def _planning(knowledge: Knowledge, parameters: OptimisticPlanning) -> Learner:
+    """One that keeps its policy for stretches."""
+    return _careless("optimistic-planning", knowledge, parameters)
+
+
+def _careless(algorithm: str, knowledge: Knowledge, parameters: Any) -> Learner:
+    learner = as_algorithm(algorithm).factory(knowledge, parameters)
     _, *pairs = knowledge.sizes
 
     def show(state: Any) -> Shown:
@@ -253,6 +263,8 @@ def test_a_learner_that_plays_other_actions_breaks_its_contract() -> None:
     )
     with pytest.raises(cmdpax.LearnerError, match=match):
         learn(one.cmdp, _uniform)
+    with pytest.raises(cmdpax.LearnerError, match=match):
+        cmdpax.learn(one.cmdp, Algorithm("careless", _planning, replans=True), num_episodes=9)
     with pytest.raises(cmdpax.LearnerError, match=match):
         cmdpax.replay(one.cmdp, _uniform, log.run(0), max_multiplier=NO_WARNING)
     with pytest.raises(cmdpax.LearnerError, match="over the available actions"):

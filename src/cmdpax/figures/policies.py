@@ -31,9 +31,10 @@ _MOST_NAMED = 12  # actions in the legend
 _LONGEST = 32  # characters of a state's name
 _WIDEST = 44  # characters of a heading in one line
 _FEW = 12  # states that are drawn whether they are reached or not
+# Of different hues, as far as they go: pale cells must not look like another action's.
 _COLOURS = (
-    "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#8B6B00", "#6A3D9A",
-    "#555555", "#A6192E",
+    "#0072B2", "#E69F00", "#009E73", "#A6192E", "#6A3D9A", "#555555", "#CC79A7", "#8B6B00",
+    "#D55E00", "#56B4E9",
 )  # fmt: skip
 
 
@@ -90,8 +91,8 @@ def summary(cmdp: CMDP, found: Evaluation) -> str:
     shown, left = parts[:5], len(parts) - 5
     lines = [", ".join(shown)]
     if len(lines[0]) > _WIDEST:
-        lines = [shown[0], ", ".join(shown[1:3]), ", ".join(shown[3:])]
-    return "\n".join(line for line in lines if line) + (f", {left} more" if left > 0 else "")
+        lines = shown
+    return "\n".join(lines) + (f", {left} more" if left > 0 else "")
 
 
 # ---------------------------------------------------------------------------------------------- map

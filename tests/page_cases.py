@@ -56,9 +56,11 @@ def small(folder: Path) -> Example:
 
 
 def two_constraints(folder: Path) -> Example:
-    """One CMDP with two constraints, from a file; its name and the folder's are hostile."""
+    """One CMDP with two constraints, from a file; all its names and the folder's are hostile."""
     file = folder / f"{HOSTILE}.npz"
-    cmdpax.save(Golden("two_constraints").cmdp, file)
+    names = {"constraint_names": [HOSTILE, "<b>& $x$</b>"], "objective_name": f"r {HOSTILE}"}
+    units = [HOSTILE, "</script>", "%{x}"]
+    cmdpax.save(Golden("two_constraints").cmdp.replace(**names, units=units), file)
     return _example(folder, HOSTILE, cmdps=[{"file": str(file)}], num_episodes=40, seeds=2)
 
 

@@ -10,6 +10,7 @@ import cmdpax
 from cmdpax.reporting import problems
 from cmdpax.reporting.problems import describe_problem, find_frontiers
 from sweep_cases import SMALL
+from word_cases import office
 
 DESCRIBED: dict[str, Any] = {
     "name": "a name",
@@ -36,6 +37,15 @@ def test_numbers() -> None:
         "thresholds": pytest.approx(cmdp.thresholds.tolist(), rel=1e-6),
         "slater_gap": None,
         "frontier": None,
+        "objective": {"name": "objective", "label": "objective", "named": False},
+        "constraints": [
+            {
+                **{"name": "constraint", "label": "constraint", "named": False, "price": ""},
+                **{"sense": "at least", "sign": 1},
+                "bound": pytest.approx(cmdp.thresholds[0], rel=1e-6),
+                "text": f"constraint, at least {cmdp.thresholds[0]:.6g}",
+            }
+        ],
     }
     assert rewards["r"] == pytest.approx(cmdp.rewards.ravel().tolist(), rel=1e-6)
     assert rewards["u"] == [pytest.approx(cmdp.constraint_rewards.ravel().tolist(), rel=1e-6)]
@@ -102,3 +112,22 @@ def test_frontiers_that_fail(error: Exception, monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(problems, "frontier", failing)
     assert find_frontiers(make(num_constraints=2), 1.0) == [None, None]
+
+
+def test_costs_stay_costs() -> None:
+    """Signals, bounds and the frontier of an "at most" constraint are those that were given."""
+    room = office()
+    found = describe_problem(room, DESCRIBED, rewards=True)
+    assert found["thresholds"] == [24, 3]
+    assert sorted(set(found["rewards"]["u"][0])) == [0.2, 2, 5]
+    assert [one["price"] for one in found["constraints"]] == ["EUR per kWh", "EUR per h"]
+    assert [one["sign"] for one in found["constraints"]] == [-1, 1]
+    frontiers = find_frontiers(room, 20.0)
+    assert frontiers is not None
+    energy, comfort = frontiers
+    assert energy is not None
+    assert comfort is not None
+    assert 24 in energy["thresholds"]
+    assert 3 in comfort["thresholds"]
+    assert min(energy["thresholds"]) > energy["largest"]
+    assert max(comfort["thresholds"]) < comfort["largest"]

@@ -33,6 +33,7 @@ from cmdpax.model.arrays import (
     longest,
 )
 from cmdpax.model.transitions import Successors
+from cmdpax.model.words import ARGUMENTS as WORDS
 from cmdpax.model.words import PLAIN, Words, make_words
 
 
@@ -286,7 +287,7 @@ class CMDP:
 
 
 _ARGUMENTS = (*CMDP.ARRAYS, "horizon", "available")
-_WORDS = ("senses", "state_names", "action_names", "constraint_names", "objective_name", "units")
+_WORDS = ("senses", *WORDS)
 
 
 def from_costs(

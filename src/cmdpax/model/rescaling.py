@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cmdpax.errors import ModelError
 from cmdpax.model.arrays import ROUNDING
 from cmdpax.model.cmdp import CMDP
 from cmdpax.model.validation import validate
@@ -100,16 +99,3 @@ def _rescaled_words(words: Words, scale: np.ndarray, shift: np.ndarray) -> Words
     moved = (np.array(words.ceilings) - shift) / scale
     moved = np.where(words.signs < 0, moved, 0.0)
     return words._replace(ceilings=tuple(moved.tolist()))
-
-
-def require_unit_rewards(cmdp: CMDP) -> None:
-    """Refuse rewards outside [0, 1], which learners assume."""
-    named = [("rewards", cmdp.rewards)]
-    named += [(f"constraint_rewards[{i}]", u) for i, u in enumerate(cmdp.constraint_rewards)]
-    for name, signal in named:
-        low, high = float(signal.min()), float(signal.max())
-        if low < 0 or high > 1:
-            raise ModelError(
-                f"{name} lies in [{low:.6g}, {high:.6g}], learning needs [0, 1]; "
-                "use cmdpax.rescale(cmdp).cmdp, whose results map back to your units."
-            )

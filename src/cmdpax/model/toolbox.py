@@ -17,9 +17,8 @@ from cmdpax.model.arrays import ROUNDING, as_available, as_floats, kept_initial
 from cmdpax.model.cmdp import CMDP
 from cmdpax.model.transitions import Successors
 from cmdpax.model.validation import check_finite, validate
+from cmdpax.model.words import ARGUMENTS as WORDS
 from cmdpax.model.words import as_senses
-
-_WORDS = ("state_names", "action_names", "constraint_names", "objective_name", "units")
 
 Entries: TypeAlias = tuple[np.ndarray, np.ndarray]
 """The entries of a matrix `[S, S]` that are not 0: places s·S + t, ascending, and values."""
@@ -125,8 +124,8 @@ def from_arrays(
 def require_words(function: str, words: dict[str, Any]) -> None:
     """Refuse keyword arguments that are no words of a model."""
     for name in words:
-        if name not in _WORDS:
-            hint = nearest_name(name, (*_WORDS, "senses", "available"))
+        if name not in WORDS:
+            hint = nearest_name(name, (*WORDS, "senses", "available"))
             raise ParameterError(f"{function} has no argument {name!r}; {hint}.")
 
 

@@ -21,6 +21,9 @@ from cmdpax.errors import ModelError, ParameterError, nearest_name, shown
 
 SENSES = ("at least", "at most")
 KINDS = ("state", "action", "constraint")
+ARGUMENTS = ("state_names", "action_names", "constraint_names", "objective_name", "units")
+"""The words that users give beside senses."""
+
 _LONGEST = 200  # characters of a name
 
 

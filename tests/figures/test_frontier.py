@@ -32,7 +32,7 @@ def test_lines_are_the_feasible_points_from_left_to_right(queue: cmdpax.Frontier
         np.testing.assert_array_equal(line.get_ydata(), heights[drawn])
     assert above.get_xlim() == below.get_xlim()
     assert below.get_ylim()[0] == 0.0
-    assert "constraint 1" in below.get_xlabel()
+    assert below.get_xlabel() == "admission, at least"
 
 
 def test_the_infeasible_part_is_shaded_from_the_largest_feasible_threshold(

@@ -142,9 +142,7 @@ def test_of_many_constraints_those_with_most_regret_are_drawn() -> None:
     assert "2 constraints with less regret are left out" in figure.get_suptitle()
     last = history.strong_regret.constraints[0, -1]
     drawn = [axis.get_title(loc="left").split(",")[0] for axis in figure.axes[4::4]]
-    assert drawn == [
-        f"constraint {index}" for index in sorted(np.argsort(-last, kind="stable")[:5])
-    ]
+    assert drawn == [f"utility {index}" for index in sorted(np.argsort(-last, kind="stable")[:5])]
 
 
 def test_iterates_miss_bounds_in_their_senses() -> None:

@@ -321,7 +321,7 @@ def test_on_the_event_values_are_never_below_the_true_ones() -> None:
 
 def test_unvisited_rows_of_successor_lists_are_uniform_over_their_slots() -> None:
     """The specification: 1/number of valid slots."""
-    grid = cmdpax.environments.make("gridworld", layout="S.1/..G", horizon=4)
+    grid = cmdpax.environments.make("gridworld", layout="S.1/..G", horizon=4).with_arrays()
     dense = reference.densify(grid)
     support = dense.transitions > 0
     rows = support / support.sum(axis=-1, keepdims=True)

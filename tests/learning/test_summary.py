@@ -32,7 +32,8 @@ def test_a_history_in_words(history: cmdpax.History) -> None:
     assert energy == f"energy [kWh]: last {last}, at most 24 kWh; strong regret {regret} kWh"
     assert "comfort [h]: last " in comfort
     assert ", at least 3 h; strong regret " in comfort
-    assert unsafe == f"unsafe episodes: {interval(100 * history.unsafe[:, 0])} %"
+    share = interval(100 * history.unsafe[:, history.unsafe_at.index(0.01)])
+    assert unsafe == f"episodes unsafe by 1 % of a signal's range or more: {share} %"
 
 
 def test_one_run_has_no_intervals() -> None:
@@ -53,7 +54,7 @@ def test_an_account_has_no_algorithm() -> None:
     assert energy.startswith("energy [kWh]: last ")
     assert ", at most 24 kWh; strong regret 0 kWh" in energy
     assert "comfort [h]: last 3, at least 3 h" in comfort
-    assert unsafe == "unsafe episodes: 0 %"
+    assert unsafe == "episodes unsafe by 1 % of a signal's range or more: 0 %"
 
 
 def test_no_constraints() -> None:

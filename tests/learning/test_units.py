@@ -90,7 +90,7 @@ def test_a_history_file_says_its_senses(tmp_path: Path) -> None:
         assert '"energy"' in str(archive["words"])
 
 
-def test_sweeps_are_in_the_users_units(tmp_path: Path) -> None:
+def test_sweeps_rank_by_ranges_and_keep_curves_in_the_users_units(tmp_path: Path) -> None:
     cmdp = furnace()
     cmdpax.save(cmdp, tmp_path / "furnace.npz")
     other = cmdp.replace(thresholds=[50.0, 2.0], state_names=["a", "b", "c"])  # stacked with it
@@ -108,5 +108,16 @@ def test_sweeps_are_in_the_users_units(tmp_path: Path) -> None:
     for model in (cmdp, other):
         history = cmdpax.learn(model, "replanning", num_episodes=60, seeds=2)
         rows = results.final.filter(polars.col("cmdp") == model.fingerprint).sort("seed")
-        for name, expected in history.summary().items():
-            np.testing.assert_allclose(rows[name].to_numpy(), expected, rtol=1e-9, atol=1e-9)
+        scale = cmdpax.rescale(model).scale
+        strong = history.strong_regret
+        of_objective, of_each = strong.objective[:, -1], strong.constraints[:, -1]
+        found = {name: rows[name].to_numpy() for name in ("strong_objective", "strong_constraints")}
+        np.testing.assert_allclose(found["strong_objective"], of_objective / scale[0])
+        worst = (of_each / scale[1:]).max(axis=-1)  # hours and euros are not compared as they are
+        np.testing.assert_allclose(found["strong_constraints"], worst)
+        np.testing.assert_allclose(rows["unsafe_at_0.01"].to_numpy(), history.unsafe[:, 1])
+        curves = results.curves.filter(polars.col("cmdp") == model.fingerprint).collect()
+        last = curves.filter(polars.col("episode") == 60).sort("seed")
+        np.testing.assert_allclose(last["value"].to_numpy(), history.value[:, -1])
+        reached = np.array(last["constraint_values"].to_list())
+        np.testing.assert_allclose(reached, history.constraint_values[:, -1])

@@ -77,7 +77,7 @@ class TestInterrupted:
             call_next(plain, system)
         before = snapshot(agent)
         with monkeypatch.context() as patch:
-            interrupt(patch, "cmdpax.live.agent:require_index")
+            interrupt(patch, "cmdpax.live.declaration:require_index")
             with pytest.raises(KeyboardInterrupt):
                 call_next(agent, system)
         assert snapshot(agent) == before

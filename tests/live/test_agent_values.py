@@ -111,7 +111,7 @@ class TestIndices:
 
 SIGNALS: dict[str, tuple[Any, Any, tuple[str, ...]]] = {
     "a reward above": (1.01, [0.5, 0.5], ("the reward is 1.01", "[0, 1]")),
-    "a reward below": (-1e-6, [0.5, 0.5], ("the reward is -1e-06", "[0, 1]")),
+    "a reward below": (-1e-5, [0.5, 0.5], ("the reward is -1e-05", "[0, 1]")),
     "a reward that is none": (np.nan, [0.5, 0.5], ("the reward is", "NaN")),
     "an infinite reward": (np.inf, [0.5, 0.5], ("the reward is inf",)),
     "no reward": (None, [0.5, 0.5], ("reward is None",)),

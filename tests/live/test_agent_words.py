@@ -98,7 +98,7 @@ def test_names_that_do_not_exist() -> None:
         learner.observe(0.0, [0.0, 0.0], "busy", action="quick")
     learner.observe(0.0, [0.0, 0.0], "busy", action="slow")
     without = agent(state_names=None, initial=0)
-    with pytest.raises(cmdpax.ParameterError, match="the states have no names"):
+    with pytest.raises(cmdpax.ParameterError, match="the first state is 'idle', it must be one of"):
         without.start("idle")
     for changes in ({"state_names": ["a"]}, {"units": {"energi": "kWh"}}, {"initial": "cold"}):
         with pytest.raises(cmdpax.ParameterError):

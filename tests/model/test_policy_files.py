@@ -125,7 +125,7 @@ class TestModels:
         assert "line 2: the state is 'a, quoted'; give the model, which says what its" in sentence
         other = NAMED.replace(action_names=["wait", "move"])
         assert "the model has no action 'stay'; use its names" in refused(tmp_path / "p.csv", other)
-        smaller = cmdpax.environments.make("random", num_states=1)
+        smaller = cmdpax.environments.make("random", num_states=1).with_arrays()
         cmdpax.Policy(POLICY).save(tmp_path / "q.csv")
         assert "line 4: the states are 0 … 0" in refused(tmp_path / "q.csv", smaller)
 
@@ -164,7 +164,10 @@ class TestRefused:
             ({"occupancy": [[1]]}, "occupancy has shape (1, 1), policy (1, 1, 2)."),
             ({"fingerprint": "abc"}, "has the fingerprint 'abc', expected 64 hexadecimal digits."),
             ({"words": {"state_name": ["a"]}}, "expected an object with state_names and action_n"),
-            ({"words": {"state_names": ["a", "b"]}}, "state_names has 2 entries, there are 1"),
+            (
+                {"words": {"state_names": ["a", "b"]}},
+                "the number of state_names is 2, that of states 1",
+            ),
             ({"words": {"action_names": ["a", "a"]}}, "action_names has 'a' twice"),
             ({"polisy": 1}, "unknown entry 'polisy'; did you mean 'policy'?"),
         ],

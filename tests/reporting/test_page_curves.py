@@ -144,7 +144,7 @@ def test_without_constraints_there_is_the_objective_alone(
 ) -> None:
     page = open_report(unconstrained)
     assert page.is_disabled("input[name=account][value=multipliers]")
-    assert page.locator("#curves-about option").all_inner_texts() == ["objective"]
+    assert page.locator("#curves-about option").all_inner_texts() == ["reward"]
     assert page.is_hidden("#plane")
     (configuration,) = best_of(unconstrained.results).values()
     (cmdp,) = unconstrained.results.cmdps

@@ -175,10 +175,10 @@ def test_the_problem_in_numbers(small: Example, open_report: Opener) -> None:
             )
             assert facts["name"] == known["name"]
             assert fingerprint.startswith(facts["fingerprint"])
-            assert_close(float(facts["optimal value V*"]), known["optimum"], 1e-3)
+            assert_close(float(facts["optimal value V*, reward"]), known["optimum"], 1e-3)
             assert_close(float(facts["optimal multipliers λ*"]), known["multipliers"][0], 1e-3)
-            assert facts["constraint"].startswith("at least ")
-            assert_close(float(facts["constraint"][9:]), cmdp.thresholds[0], 1e-3)
+            assert facts["utility"].startswith("at least ")
+            assert_close(float(facts["utility"][9:]), cmdp.thresholds[0], 1e-3)
             (gap,) = (text for name, text in facts.items() if name.startswith("Slater gap"))
             assert_close(float(gap), known["slater_gap"], 1e-3)
             (dots,) = traces(page, "problem-chart")

@@ -37,13 +37,13 @@ def test_numbers() -> None:
         "thresholds": pytest.approx(cmdp.thresholds.tolist(), rel=1e-6),
         "slater_gap": None,
         "frontier": None,
-        "objective": {"name": "objective", "label": "objective", "named": False},
+        "objective": {"name": "reward", "label": "reward", "named": True},
         "constraints": [
             {
-                **{"name": "constraint", "label": "constraint", "named": False, "price": ""},
+                **{"name": "utility", "label": "utility", "named": True, "price": ""},
                 **{"sense": "at least", "sign": 1},
                 "bound": pytest.approx(cmdp.thresholds[0], rel=1e-6),
-                "text": f"constraint, at least {cmdp.thresholds[0]:.6g}",
+                "text": f"utility, at least {cmdp.thresholds[0]:.6g}",
             }
         ],
     }

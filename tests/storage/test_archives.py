@@ -13,7 +13,7 @@ import pytest
 import cmdpax
 from cmdpax.storage.archives import read_npz
 
-MODEL = cmdpax.environments.make("ring")
+MODEL = cmdpax.environments.make("ring").with_arrays()
 NAMES = (*MODEL.named_arrays(), "horizon")
 
 

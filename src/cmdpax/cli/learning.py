@@ -245,6 +245,7 @@ def _print_history(file: Path, cmdp: cmdpax.CMDP, history: cmdpax.History) -> No
     rows += [
         (name.replace("_", " "), *_interval(counts)) for name, counts in _planned(history).items()
     ]
+    results.print(str(history))
     results.print(table(title, ("account", "mean", "± 95 %"), rows))
     if cmdp.num_constraints:
         last, best = history.multipliers[:, -1], history.manifest["optimal_multipliers"]

@@ -136,10 +136,7 @@ def _facts(cmdp: cmdpax.CMDP, slater: cmdpax.SlaterGap | None) -> dict[str, Any]
         "nonzero_share": float(per_row.mean() / cmdp.num_states),
         "start_states": int(np.count_nonzero(cmdp.initial)),
         "reward_range": [float(cmdp.rewards.min()), float(cmdp.rewards.max())],
-        "constraint_reward_ranges": [
-            [float(u.min()), float(u.max())]
-            for u in cmdp.words.turn_signals(cmdp.constraint_rewards)
-        ],
+        "constraint_reward_ranges": [[float(u.min()), float(u.max())] for u in cmdp.signals],
         **_words(cmdp),
         "thresholds": cmdp.bounds,
         "feasible": slater is None or slater.gap >= -1e-9,

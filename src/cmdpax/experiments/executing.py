@@ -172,7 +172,9 @@ def _tables(work: Work, batch: Batch, task: Task, collected: Collected) -> dict[
     accounts = Account(**found)
     names = [work.models[run.fingerprint].name for run in batch.runs]
     return {
-        "final": final_rows(batch.runs, names, accounts, collected.capped, collected.plans),
+        "final": final_rows(
+            batch.runs, names, accounts.in_ranges(), collected.capped, collected.plans
+        ),
         "curves": curve_rows(batch.runs, accounts, multipliers, work.wanted.settings.recorded),
     }
 

@@ -28,7 +28,7 @@ _REACHED = 1e-9  # probability of a state that counts as never
 _PARTS = 12  # of a cell, which is divided among the actions where they are random
 _MOST_PARTS = 4800  # of all steps
 _MOST_NAMED = 12  # actions in the legend
-_LONGEST = 32  # characters of a state's name
+_LONGEST = 44  # characters of a state's name
 _WIDEST = 44  # characters of a heading in one line
 _FEW = 12  # states that are drawn whether they are reached or not
 # Of different hues, as far as they go: pale cells must not look like another action's.

@@ -14,7 +14,8 @@ from cmdpax.schemes.hyperparameters import Hyperparameters, require_damped
 from cmdpax.schemes.parameters import SCHEDULE_PARTS, Parameter, choose, parameters_of
 
 _MODEL = "cmdp horizon initial num_actions num_states rewards constraint_rewards thresholds"
-_LIVE = "successors available reward_range constraint_ranges senses names seed"
+_LIVE = "successors available reward_range constraint_ranges senses names seed units"
+_WORDS = "state_names action_names constraint_names objective_name"
 _RUN = "algorithm num_episodes seeds optimism observations record unsafe_at potential log precision"
 _CALL = "stationary progress checkpoint name run configuration cmdp_name cmdps"
 _TABLE = (
@@ -22,7 +23,7 @@ _TABLE = (
     "growth_objective growth_constraints last_suboptimality last_violation violation_std "
     "suboptimality_std sign_changes capped plans infeasible_plans"
 )
-RESERVED = frozenset(" ".join((_MODEL, _LIVE, _RUN, _CALL, _TABLE)).split())
+RESERVED = frozenset(" ".join((_MODEL, _LIVE, _WORDS, _RUN, _CALL, _TABLE)).split())
 """Names that mean something else where parameters are given, or in the table of a sweep."""
 _RESERVED_PREFIXES = ("optimism_", "unsafe_at_")
 

@@ -94,6 +94,7 @@ class Collected(NamedTuple):
             "optimum": optima if stacked else float(optima[0]),
             "thresholds": thresholds if stacked else thresholds[0],
             "signs": signs if stacked else signs[0],
+            "scales": scales[:, 0] if stacked else scales[0, 0],
             "multipliers": multipliers,
         }
 

@@ -134,6 +134,8 @@ class Account:
         optimum: V_r^{π*}, or one for each run, `[R]`.
         thresholds: c, `[I]`, or `[R, I]`.
         signs: 1 where a constraint is "at least", -1 where "at most", like the thresholds.
+        scales: the ranges of the signals, the objective's first, `[1 + I]` or `[R, 1 + I]`; 1 for
+            signals in [0, 1].
         words: the names, units and senses of the model.
     """
 
@@ -147,6 +149,7 @@ class Account:
     optimum: Any
     thresholds: np.ndarray
     signs: Any = 1.0
+    scales: Any = 1.0
     words: Words = PLAIN
 
     @property
@@ -167,6 +170,28 @@ class Account:
         """The largest violation of any constraint, `[R, T]`; 0 without constraints."""
         violation = self.violation
         return violation.max(axis=-1) if violation.shape[-1] else np.zeros(violation.shape[:-1])
+
+    def in_ranges(self) -> "Account":
+        """The same with every signal divided by its range, so that signals can be added up."""
+        scales = np.asarray(self.scales)
+        if np.all(scales == 1):
+            return self
+        objective, constraints = scales[..., 0], scales[..., 1:]
+        by_run, by_constraint = objective[..., None], constraints[..., None, :]
+
+        def divided(regret: Regret) -> Regret:
+            return Regret.of(regret.objective / by_run, regret.constraints / by_constraint)
+
+        return dataclasses.replace(
+            self,
+            value=self.value / by_run,
+            constraint_values=self.constraint_values / by_constraint,
+            strong_regret=divided(self.strong_regret),
+            weak_regret=divided(self.weak_regret),
+            optimum=self.optimum / objective,
+            thresholds=self.thresholds / constraints,
+            scales=1.0,
+        )
 
     def growth_exponent(self) -> Regret:
         """Exponents of the strong regrets' growth over [K/10, K]; NaN where a regret is 0."""

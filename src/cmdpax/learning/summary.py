@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from cmdpax.learning.history import Account
 
 _MOST_CONSTRAINTS = 8  # with a line of their own
+_WORTH_TELLING = 0.01  # the level of violations that is told, or the nearest to it
 
 
 def summarise(account: "Account") -> str:
@@ -27,9 +28,12 @@ def summarise(account: "Account") -> str:
     lines += [_constraint(account, index) for index in worst]
     if count > len(worst):
         lines.append(f"{count - len(worst)} constraints with less regret are left out")
-    if count:
-        share = interval(100 * np.atleast_2d(account.unsafe)[:, 0])
-        lines.append(f"unsafe episodes: {share} %")
+    if count and account.unsafe_at:
+        levels = np.abs(np.array(account.unsafe_at) - _WORTH_TELLING)
+        place = int(levels.argmin())
+        share = interval(100 * np.atleast_2d(account.unsafe)[:, place])
+        level = f"{100 * account.unsafe_at[place]:g} % of a signal's range"
+        lines.append(f"episodes unsafe by {level} or more: {share} %")
     return "\n".join(lines)
 
 

@@ -130,7 +130,8 @@ class Agent:
         first = self.declaration.state_index("the first state", state)
         if not self.declaration.initial[first] > 0:
             raise ParameterError(
-                f"the first state is {first}, which initial gives probability 0; declare where "
+                f"the first state is {self._named('state', first)}, which initial gives "
+                "probability 0; declare where "
                 "episodes begin."
             )
         self._now.tally.require_room(1, self._sizes.horizon)

@@ -81,13 +81,13 @@ class Declaration(NamedTuple):
 
     def state_index(self, what: str, given: Any) -> int:
         """The index of a state, given by its name or index; `what` says which state it is."""
-        if isinstance(given, str):
+        if isinstance(given, str) and self.words.state_names is not None:
             return self.words.index_of("state", given, self.sizes.num_states)
         return require_index(what, given, self.sizes.num_states, "states")
 
     def action_index(self, given: Any) -> int:
         """The index of an action, given by its name or index."""
-        if isinstance(given, str):
+        if isinstance(given, str) and self.words.action_names is not None:
             return self.words.index_of("action", given, self.sizes.num_actions)
         return require_index("action", given, self.sizes.num_actions, "actions")
 

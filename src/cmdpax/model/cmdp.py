@@ -205,6 +205,15 @@ class CMDP:
         """
         return self.words.turn(self.thresholds, self.horizon)
 
+    @property
+    def signals(self) -> np.ndarray:
+        """What the constraints sum up, as users read it, `[I, H or 1, S, A]`: costs, if "at most".
+
+        `constraint_rewards` has it as constraint rewards. `replace` takes what `signals` and
+        `bounds` show.
+        """
+        return self.words.turn_signals(self.constraint_rewards)
+
     @functools.cached_property
     def fingerprint(self) -> str:
         """A stable hash of the content: the same model gives the same 64 hex digits.
@@ -239,7 +248,7 @@ class CMDP:
         """A copy with some arguments changed, such as `cmdp.replace(thresholds=[0.3])`.
 
         Constraint rewards and thresholds are those of the constructor: costs and limits, where the
-        sense is "at most".
+        sense is "at most", as `signals` and `bounds` show them.
         """
         words, fields = self.words, {name: getattr(self, name) for name in _ARGUMENTS}
         for name in changes:
@@ -247,7 +256,7 @@ class CMDP:
                 hint = nearest_name(name, (*fields, *_WORDS))
                 raise ParameterError(f"a CMDP has no array {name!r}; {hint}.")
         if words.senses is not None:
-            fields["constraint_rewards"] = words.turn_signals(self.constraint_rewards)
+            fields["constraint_rewards"] = self.signals
             fields["thresholds"] = self.bounds
         given = fields | {name: getattr(words, name) for name in _WORDS} | changes
         if len(given["thresholds"]) != self.num_constraints:  # they are others now
@@ -281,8 +290,8 @@ class CMDP:
             amount = words.amount(bound, 1 + index)
             lines.append(f"{words.constraint(index)} {words.sense(index)} {amount}")
         if self.available is not None:
-            share = 1 - float(self.available.mean())
-            lines.append(f"{share:.3g} of all actions are not available")
+            share = 100 * (1 - float(self.available.mean()))
+            lines.append(f"{share:.3g} % of the pairs of a state and an action are not available")
         return "\n".join(lines)
 
 
@@ -353,9 +362,10 @@ def _say(fields: dict[str, Any], senses: Any, said: dict[str, Any]) -> Words:
     if senses is not None and (signals.ndim != 4 or bounds.shape != signals.shape[:1]):
         raise ModelError(
             f"constraint_rewards has shape {signals.shape} and thresholds {bounds.shape}, expected "
-            "(I, H, S, A) and (I,)."
+            "(I, H, S, A), or (I, 1, S, A) if they are the same at every step, and (I,)."
         )
-    sizes = (fields["initial"].shape[-1], fields["rewards"].shape[-1], len(np.atleast_1d(bounds)))
+    pairs = fields["rewards"].shape[-2:] if fields["rewards"].ndim > 1 else (1, 1)
+    sizes = (*pairs, len(np.atleast_1d(bounds)))
     highest = ceilings(signals) if senses is not None and signals.size else None
     words = make_words(sizes, **said, senses=senses, ceilings=highest)
     if words.senses is not None:

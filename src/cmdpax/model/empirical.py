@@ -26,7 +26,7 @@ from cmdpax.model.toolbox import (
 )
 from cmdpax.model.transitions import Successors
 from cmdpax.model.validation import first_index, validate
-from cmdpax.model.words import as_senses
+from cmdpax.model.words import Words, as_senses
 from cmdpax.storage.limits import require_room
 
 _UNVISITED = ("absorbing", "uniform")
@@ -115,7 +115,7 @@ def estimate(
         check_indices("actions", log.actions, played, _count(num_actions, words, "action")),
     )
     flags = as_available(available)
-    _require_played_available(log, played, flags, sizes)
+    _require_played_available(log, played, flags, sizes, words)
     stationary = require_flag("stationary", stationary)
     require_observed(log, played)
     observed = np.stack([log.rewards, *np.moveaxis(log.constraint_rewards, -2, 0)])[:, played]
@@ -156,7 +156,11 @@ def _count(given: int | None, words: dict[str, Any], kind: str) -> int | None:
 
 
 def _require_played_available(
-    log: Log, played: np.ndarray, flags: np.ndarray | None, sizes: tuple[int, int]
+    log: Log,
+    played: np.ndarray,
+    flags: np.ndarray | None,
+    sizes: tuple[int, int],
+    words: dict[str, Any],
 ) -> None:
     """Refuse a step with an action that is not available there."""
     if flags is None or flags.shape[1:] != sizes:
@@ -166,9 +170,11 @@ def _require_played_available(
     wrong = played & ~flags[np.broadcast_to(steps, played.shape), states, actions]
     if wrong.any():
         index = first_index(wrong)
+        named = Words(words.get("state_names"), words.get("action_names"))
+        action = named.action(int(actions[tuple(index)]))
         raise ModelError(
-            f"the log's actions{index} is {log.actions[tuple(index)]}, which is not available in "
-            f"state {states[tuple(index)]}; correct the log, or available."
+            f"the log's actions{index} is {action}, which is not available in "
+            f"{named.state(int(states[tuple(index)]))}; correct the log, or available."
         )
 
 

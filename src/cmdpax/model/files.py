@@ -44,7 +44,7 @@ def load(path: str | os.PathLike[str]) -> CMDP:
     require_file(path)
     try:
         return validate(_from_entries(read(path)))
-    except (ModelError, ParameterError) as error:
+    except ModelError as error:
         raise ModelError(f"{path}: {error}") from None
 
 
@@ -142,12 +142,24 @@ def _from_entries(entries: Mapping[str, Any]) -> CMDP:
 
 def _read_words(cmdp: CMDP, words: Any) -> Words:
     """Names, units, senses and ceilings as `save` wrote them."""
-    if not isinstance(words, dict) or not set(words) <= set(Words._fields):
-        raise ModelError(f"words is {shown(words)}, expected an object with {Words._fields}.")
+    if not isinstance(words, dict):
+        raise ModelError(f"words is {shown(words)}, it must be an object such as {{}}.")
+    for name in words:
+        if name not in Words._fields:
+            raise ModelError(f"words has {shown(name)}; {nearest_name(name, Words._fields)}.")
     if cmdp.initial.ndim != 1 or cmdp.rewards.ndim != 3 or cmdp.thresholds.ndim != 1:
         validate(cmdp)  # names the array
     sizes = (cmdp.num_states, cmdp.num_actions, cmdp.num_constraints)
-    ceilings = words.get("ceilings")
-    if ceilings is not None:
-        words = words | {"ceilings": as_floats("ceilings", ceilings)}
-    return make_words(sizes, **words)
+    if "ceilings" in words:
+        words = words | {"ceilings": as_floats("the ceilings of words", words["ceilings"])}
+    try:
+        found = make_words(sizes, **words)
+    except ParameterError as error:
+        raise ModelError(f"in words, {error}") from None
+    if found.senses is not None and "ceilings" not in words:
+        raise ModelError(
+            'words has the sense "at most" without ceilings: files hold constraint rewards '
+            "m - cost and thresholds H m - limit; add ceilings, a list with m for each constraint, "
+            "or write the file with cmdpax.save."
+        )
+    return found

@@ -197,7 +197,7 @@ def make_words(
     kept = np.zeros(num_constraints) if ceilings is None else np.asarray(ceilings, float)
     if kept.shape != (num_constraints,) or not np.isfinite(kept).all():
         raise ModelError(
-            f"ceilings is {shown(ceilings)}, expected a finite number for each of the "
+            f"there are {kept.size} ceilings, there must be a finite number for each of the "
             f"{num_constraints} constraints."
         )
     return words._replace(senses=chosen, ceilings=tuple(kept.tolist()))
@@ -213,8 +213,8 @@ def as_senses(senses: Any, num_constraints: int) -> tuple[str, ...]:
         raise ParameterError(f"senses is {shown(senses)}; {nearest_name(senses, SENSES)}.")
     if len(chosen) != num_constraints:
         raise ParameterError(
-            f"senses has {len(chosen)} entries, there are {num_constraints} thresholds; give one "
-            "for all, or one for each."
+            f"the number of senses is {len(chosen)}, that of thresholds {num_constraints}; give "
+            "one for all, or one for each."
         )
     for sense in chosen:
         check_choice("a sense", sense, SENSES)
@@ -238,7 +238,7 @@ def _names(name: str, given: Any, size: int) -> tuple[str, ...] | None:
     if len(given) != size:
         kind = name.removesuffix("_names")
         raise ParameterError(
-            f"{name} has {len(given)} entries, there are {size} {kind}s; give one for each."
+            f"the number of {name} is {len(given)}, that of {kind}s {size}; give one for each."
         )
     texts = tuple(_text(f"{name}[{index}]", entry) for index, entry in enumerate(given))
     if len(set(texts)) < len(texts):

@@ -11,6 +11,7 @@ feasible. The thresholds are then relaxed by what is missing and a little more t
 by more than the 1e-9 of scale that feasibility allows.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -156,7 +157,7 @@ def advise(generator: Generator, cmdp: CMDP, missed: SlaterGap) -> InfeasibleErr
         advice = f"and relaxing {name} alone is not enough; relax {together} by that much"
         return InfeasibleError(*missed, advice)
     reached = float(words.turn(np.asarray(best), horizon, index))
-    change = words.amount(abs(reached - bound), 1 + index)
+    change = words.amount(_rounded_up(abs(reached - bound)), 1 + index)
     fix = (
         f"raise its limit by {change}"
         if most
@@ -171,6 +172,14 @@ def advise(generator: Generator, cmdp: CMDP, missed: SlaterGap) -> InfeasibleErr
         f"{'least' if most else 'most'} that can be reached{others}; {fix}"
     )
     return InfeasibleError(*missed, advice)
+
+
+def _rounded_up(number: float) -> float:
+    """Six digits that are enough: whoever changes a threshold by as much can meet it."""
+    if not number > 0:
+        return number
+    digit = 10.0 ** (math.floor(math.log10(number)) - 5)
+    return math.ceil(number / digit * (1 + 1e-12)) * digit
 
 
 def _best_of(generator: Generator, thresholds: np.ndarray, index: int) -> float | None:

@@ -123,7 +123,7 @@ class Solution:
                     words.unit(1 + index) or "unit",
                     "more" if sense == "at most" else "less",
                 )
-                line += f"; each {unit} {way} would earn {words.amount(price)}"
+                line += f"; each {unit} {way} would earn {words.amount(price)}, at the margin"
             lines.append(line)
         return "\n".join(lines)
 

@@ -86,8 +86,8 @@ def test_indices_are_welcome_too() -> None:
 
 def test_names_that_do_not_exist() -> None:
     learner = agent()
-    with pytest.raises(cmdpax.ParameterError, match="no state 'idel'; did you mean 'idle'"):
-        learner.start("idel")
+    with pytest.raises(cmdpax.ParameterError, match="no state 'idlo'; did you mean 'idle'"):
+        learner.start("idlo")
     learner.start("idle")
     with pytest.raises(cmdpax.ParameterError, match="the state is busy, but idle was told last"):
         learner.act("busy")

@@ -119,6 +119,8 @@ class TestSolve:
         assert set(result) == {
             "feasible",
             "value",
+            "objective",
+            "constraints",
             "constraint_values",
             "thresholds",
             "senses",

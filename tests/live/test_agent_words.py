@@ -76,6 +76,11 @@ def test_an_agent_that_is_spoken_to_in_names(tmp_path: Path) -> None:
     assert str(again.account) == str(named.account)
 
 
+def test_constraints_are_named_as_in_a_model() -> None:
+    learner = agent(names=None, constraint_names=["energy", "quality"])
+    assert learner.declaration.names == ("energy", "quality")
+
+
 def test_indices_are_welcome_too() -> None:
     learner = agent()
     learner.start(0)

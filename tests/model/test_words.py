@@ -77,6 +77,10 @@ def test_a_frontier_of_a_limit_ascends_in_its_units() -> None:
         assert value == pytest.approx(exact.value, abs=1e-7)
     given = cmdpax.frontier(cmdp, constraint=0, thresholds=[40.0, 30.0])
     assert given.thresholds.tolist() == [40.0, 30.0]
+    assert str(given).splitlines()[:2] == [
+        "energy at most, and the best profit [EUR]",
+        f"40 kWh: {given.value[0]:.6g} EUR",
+    ]
     assert given.value[0] > given.value[1]
     with pytest.raises(cmdpax.ParameterError, match="no constraint 'energie'; did you mean 'ener"):
         cmdpax.frontier(cmdp, constraint="energie")

@@ -123,7 +123,7 @@ def _facts(cmdp: cmdpax.CMDP, slater: cmdpax.SlaterGap | None) -> dict[str, Any]
     """Collect what `inspect` tells, in order."""
     lists = isinstance(cmdp.transitions, cmdpax.Successors)
     chances = cmdp.transitions.probabilities if lists else cmdp.transitions
-    per_row = np.count_nonzero(chances, axis=-1)
+    per_row = np.count_nonzero(chances, axis=-1)[_available_rows(cmdp, len(chances))]
     return {
         "num_states": cmdp.num_states,
         "num_actions": cmdp.num_actions,
@@ -144,6 +144,14 @@ def _facts(cmdp: cmdpax.CMDP, slater: cmdpax.SlaterGap | None) -> dict[str, Any]
         "limiting_constraint": None if slater is None else cmdp.words.constraint(slater.constraint),
         "fingerprint": cmdp.fingerprint,
     }
+
+
+def _available_rows(cmdp: cmdpax.CMDP, length: int) -> np.ndarray:
+    """Find the stored rows that belong to actions that are available, `[length, S, A]`."""
+    flags = np.ones((1, cmdp.num_states, cmdp.num_actions), bool)
+    if cmdp.available is not None:
+        flags = cmdp.available if len(cmdp.available) == length else cmdp.available.any(axis=0)
+    return np.broadcast_to(flags, (length, *flags.shape[-2:]))
 
 
 def _words(cmdp: cmdpax.CMDP) -> dict[str, Any]:
@@ -182,12 +190,15 @@ def _infeasible(method: str, error: InfeasibleError, seconds: float) -> dict[str
 
 
 def _solved(solution: cmdpax.Solution, slater_gap: float | None, seconds: float) -> dict[str, Any]:
+    words, count = solution.words, range(len(solution.thresholds))
     return {
         "feasible": True,
         "value": solution.value,
+        "objective": words.label(),
+        "constraints": [words.label(1 + i) for i in count],
         "constraint_values": solution.constraint_values,
         "thresholds": solution.thresholds,
-        "senses": [solution.words.sense(i) for i in range(len(solution.thresholds))],
+        "senses": [words.sense(i) for i in count],
         "slack": solution.slack,
         "multipliers": solution.multipliers,
         "slater_gap": slater_gap,

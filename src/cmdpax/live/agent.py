@@ -58,7 +58,7 @@ class Agent:
         reward_range: the least and the largest reward of a step, in your units.
         constraint_ranges: the same for the constraints' signals: one pair for all, or one for each.
         senses: "at least" or "at most" (costs), for all constraints or for each.
-        names: the names of the constraints, for the account.
+        names: the names of the constraints, for the account; `constraint_names` is the same.
         state_names: the names of the states; then `act` and `observe` take them.
         action_names: the names of the actions; then `act` returns one.
         units: the units of the reward and of the constraints, as for `cmdpax.CMDP`; the objective
@@ -103,6 +103,7 @@ class Agent:
         constraint_ranges: Any = (0.0, 1.0),
         senses: str | Sequence[str] = "at least",
         names: Sequence[str] | None = None,
+        constraint_names: Sequence[str] | None = None,
         state_names: Sequence[str] | None = None,
         action_names: Sequence[str] | None = None,
         units: Mapping[str, str] | Sequence[str] | None = None,
@@ -114,7 +115,7 @@ class Agent:
         chosen = given.pop("parameters")
         about = {name: given[name] for name in given if name not in ("self", "algorithm")}
         known_names = tuple(about)
-        about["unit_names"] = about.pop("units")
+        about |= {"unit_names": about.pop("units"), "names": about.pop("constraint_names") or names}
         declared = declare(known, chosen, known_names, **about)
         tally = Tally.empty(declared.sizes.num_constraints)
         with jax.enable_x64(True):

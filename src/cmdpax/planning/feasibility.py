@@ -176,10 +176,10 @@ def advise(generator: Generator, cmdp: CMDP, missed: SlaterGap) -> InfeasibleErr
 
 def _rounded_up(number: float) -> float:
     """Six digits that are enough: whoever changes a threshold by as much can meet it."""
-    if not number > 0:
-        return number
-    digit = 10.0 ** (math.floor(math.log10(number)) - 5)
-    return math.ceil(number / digit * (1 + 1e-12)) * digit
+    nearest = float(f"{number:.6g}")
+    if nearest >= number * (1 - 1e-12):  # what is missing then is rounding
+        return nearest
+    return nearest + 10.0 ** (math.floor(math.log10(number)) - 5)
 
 
 def _best_of(generator: Generator, thresholds: np.ndarray, index: int) -> float | None:

@@ -81,6 +81,16 @@ class Frontier(NamedTuple):
     largest_feasible: float
     words: Words = PLAIN
 
+    def __str__(self) -> str:
+        """A line for each threshold, in the words of the model."""
+        words, signal = self.words, 1 + self.constraint
+        sense = words.sense(self.constraint)
+        lines = [f"{words.constraint(self.constraint)} {sense}, and the best {words.label()}"]
+        for bound, value in zip(self.thresholds.tolist(), self.value.tolist(), strict=True):
+            best = "infeasible" if math.isnan(value) else words.amount(value)
+            lines.append(f"{words.amount(bound, signal)}: {best}")
+        return "\n".join(lines)
+
 
 @in_double_precision
 def frontier(

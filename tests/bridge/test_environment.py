@@ -379,3 +379,14 @@ def test_wrong_arguments() -> None:
         make_env(cmdp, observe_step=1)  # type: ignore[arg-type]
     with pytest.raises(cmdpax.ModelError, match="initial sums to"):
         make_env(cmdp.replace(initial=cmdp.initial / 2))
+
+
+def test_a_start_by_its_name_and_costs_as_they_were_given() -> None:
+    env = make_env(cmdpax.environments.make("ring", scale_rewards=False))
+    observation, _ = env.reset(seed=0, options={"state": "place 2"})
+    assert observation == 2
+    _, reward, _, _, info = env.step(1)
+    assert (reward, info["cost"]) == (3.0, 1.0)
+    assert env.limits.tolist() == [3.0]
+    with pytest.raises(cmdpax.ParameterError, match="there is no state 'place 7'"):
+        env.reset(options={"state": "place 7"})

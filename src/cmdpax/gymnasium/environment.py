@@ -89,7 +89,8 @@ class CMDPEnv(Env[Observation, Any]):
 
         Args:
             seed: the seed of the random numbers from here on; None goes on with the present ones.
-            options: `{"state": s}` starts in the state s; None draws it from `initial`.
+            options: `{"state": s}` starts in the state s, an index or a name; None draws it from
+                `initial`.
         """
         state = self._given_state(options or {})
         super().reset(seed=seed)
@@ -174,7 +175,10 @@ class CMDPEnv(Env[Observation, Any]):
                 )
         if "state" not in options:
             return None
-        return _as_index('options["state"]', options["state"], self.cmdp.num_states)
+        given, words = options["state"], self.cmdp.words
+        if isinstance(given, str) and words.state_names is not None:
+            return words.index_of("state", given, self.cmdp.num_states)
+        return _as_index('options["state"]', given, self.cmdp.num_states)
 
 
 def make_env(cmdp: CMDP, *, observe_step: bool = False, observations: str = "mean") -> CMDPEnv:

@@ -177,7 +177,7 @@ def reader() -> str:
 @pytest.mark.parametrize("named", [False, True])
 def test_the_reader_of_policies_plays_them(named, tmp_path):
     assert len(reader().splitlines()) <= 30
-    cmdp = cmdpax.environments.make("random")
+    cmdp = cmdpax.environments.make("random").with_arrays()
     if named:
         names = [f"s{index}" for index in reversed(range(5))]
         cmdp = cmdp.replace(state_names=names, action_names=[name.upper() for name in names])

@@ -102,7 +102,7 @@ def rows_of(cmdp: cmdpax.CMDP, found: Statistics) -> np.ndarray:
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("num_episodes", [0, 1, 40])
 def test_statistics_are_counts_over_all_steps(name: str, num_episodes: int) -> None:
-    cmdp = MODELS[name]()
+    cmdp = MODELS[name]().with_arrays()
     log = cmdpax.Log(*(array[:num_episodes] for array in logged(cmdp)))
     found = statistics_of(cmdp, log)
     memory = SharedMemory(reference.densify(cmdp), cmdpax.Optimism.live()._asdict())
@@ -153,7 +153,7 @@ def test_learners_are_those_of_the_reference(
     monkeypatch: pytest.MonkeyPatch, algorithm: str, name: str, optimism: str
 ) -> None:
     assert algorithm in ALGORITHMS
-    cmdp = MODELS[name]()
+    cmdp = MODELS[name]().with_arrays()
     chosen: dict[str, Any] = {"step_size": 0.4, "max_multiplier": NO_WARNING}
     history = cmdpax.learn(
         cmdp,
@@ -185,7 +185,7 @@ def test_learners_are_those_of_the_reference(
     [("dense", "live", "all states"), ("lists, long", "empirical", "known")],
 )
 def test_the_manifest_says_so_and_repeats(name: str, optimism: str, support: str) -> None:
-    cmdp = MODELS[name]()
+    cmdp = MODELS[name]().with_arrays()
     chosen: dict[str, Any] = {"observations": "bernoulli", "log": True, "seeds": 1}
     history = learn(cmdp, optimism=optimism, stationary=True, **chosen)
     manifest = json.loads(json.dumps(history.manifest))

@@ -73,7 +73,10 @@ REFUSED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "an unknown profile": ({"optimism": "empircal"}, ("'empircal'", "did you mean 'empirical'")),
     # Units.
     "an unknown sense": ({"senses": "at mots"}, ("'at mots'", "did you mean 'at most'")),
-    "one sense for two": ({"senses": ["at most"]}, ("the number of senses is 1", "that of thresholds 2")),
+    "one sense for two": (
+        {"senses": ["at most"]},
+        ("the number of senses is 1", "that of thresholds 2"),
+    ),
     "a start of lists": ({"initial": [[1.0], [0.5, 0.5], 0]}, ("initial cannot be read",)),
     "a start of 5,000 digits": ({"initial": 10**5000}, ("initial is a int that cannot be shown",)),
     "senses in arrays": ({"senses": [np.zeros(2), 10**5000]}, ("a sense is array([0., 0.])",)),

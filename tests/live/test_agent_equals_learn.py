@@ -36,7 +36,8 @@ class Case(NamedTuple):
 
 def corridor(horizon: int) -> cmdpax.CMDP:
     """Three cells in successor lists; stored once for all steps."""
-    return cmdpax.environments.make("gridworld", layout="S1G", horizon=horizon, slip=0.2)
+    grid = cmdpax.environments.make("gridworld", layout="S1G", horizon=horizon, slip=0.2)
+    return grid.with_arrays()  # as constraint rewards
 
 
 @functools.cache
@@ -56,9 +57,11 @@ def case_of(name: str) -> Case:
     if name == "long lists, shared counts":
         return Case(corridor(18), {"optimism": "empirical", "stationary": True, "step_size": 0.4})
     if name == "dense, shared counts":
-        return Case(cmdpax.environments.make("ring"), {"optimism": "live", "stationary": True})
+        return Case(
+            cmdpax.environments.make("ring").with_arrays(), {"optimism": "live", "stationary": True}
+        )
     if name == "mars rover":
-        return Case(cmdpax.environments.make("mars-rover"), {"optimism": "empirical"})
+        return Case(cmdpax.environments.make("mars-rover").with_arrays(), {"optimism": "empirical"})
     assert name == "no constraints"
     return Case(model(0), {"optimism": "live"})
 

@@ -63,6 +63,10 @@ _FILES = ("policy.npz", "policy.json", "policy.csv")
 _COMMAND_SHARE = 0.05
 
 
+def _plain_model() -> cmdpax.CMDP:
+    return small_model().with_arrays()
+
+
 def _named_model() -> cmdpax.CMDP:
     names = [f"state, {index}" for index in range(SIZES["num_states"])]
     return small_model().replace(state_names=names)
@@ -77,7 +81,7 @@ def _file_of(policy: cmdpax.Policy, name: str) -> Entry:
 def _file_samples() -> list[Input]:
     """With the model, and without; a table with names needs it."""
     found = []
-    for cmdp in (small_model(), _named_model()):
+    for cmdp in (_plain_model(), _named_model()):
         policy = cmdpax.solve(cmdp).policy
         for name in _FILES:
             entry, named = _file_of(policy, name), policy.words.state_names is not None
@@ -103,7 +107,7 @@ def _run_file(folder: Path, arguments: dict[str, Any]) -> None:
     if arguments["command"] != "load":
         run_command([arguments["command"], arguments["file"]])
         return
-    cmdp = _named_model() if arguments["named"] else small_model()
+    cmdp = _named_model() if arguments["named"] else _plain_model()
     policy = cmdpax.load_policy(arguments["file"], cmdp if arguments["model"] else None)
     require(len(str(policy).split("\n")) <= 40, "the table has more than 40 lines")
     require(bool((abs(policy.sum(axis=-1) - 1) < 1e-6).all()), "a row does not sum to 1")

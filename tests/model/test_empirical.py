@@ -52,12 +52,15 @@ def by_loop(
     transitions = np.zeros((tables, num_states, num_actions, num_states))
     signals = np.zeros((1 + num_constraints, tables, num_states, num_actions))
     for place in np.ndindex(tables, num_states, num_actions):
-        if visits := seen.get(place):
-            for following, observed in visits:
-                transitions[(*place, following)] += 1 / len(visits)
-                signals[(slice(None), *place)] += observed / len(visits)
-        else:
+        visits = seen.get(place, [])
+        led = [following for following, _ in visits if following != -1]
+        for following in led:
+            transitions[(*place, following)] += 1 / len(led)
+        for _, observed in visits:
+            signals[(slice(None), *place)] += observed / len(visits)
+        if not visits:
             signals[(slice(None), *place)] = worst
+        if not led:
             transitions[place] = np.eye(num_states)[place[1]] if absorbing else 1 / num_states
     return transitions, signals, starts / starts.sum()
 
@@ -102,6 +105,8 @@ def logs(draw: st.DrawFn) -> cmdpax.Log:
     cut = np.arange(horizon) >= length[..., None]
     actions[cut], rewards[cut] = -1, np.nan
     states[..., 1:][cut] = 99
+    last = np.arange(horizon + 1) == length[..., None]
+    states[last & (generator.random(lead) < draw(st.sampled_from([0, 0.5])))[..., None]] = -1
     states[..., 0][length == 0] = -5
     np.moveaxis(constraint_rewards, -2, 0)[:, cut] = -np.inf
     return cmdpax.Log(states, actions, rewards, constraint_rewards)
@@ -314,7 +319,7 @@ MODEL_ERRORS: list[tuple[dict[str, Any], str]] = [
     ({"actions": [[0, 1], [0]]}, "actions cannot be read as an array of real numbers: setting"),
     ({"states": np.zeros((4, 4))}, "states must be integers, got float64; use astype(int)."),
     ({"actions": np.ones((4, 3), bool)}, "actions must be integers, got bool; use astype(int)."),
-    (put("states", (2, 3), -1), "states[2, 3] is -1, but states are 0 … 2; correct it, or num_st"),
+    (put("states", (2, 2), -1), "states[2, 2] is -1, but states are 0 … 2; correct it, or num_st"),
     (put("actions", (1, 2), -2), "actions[1, 2] is -2, but actions are 0 … 1, or -1 where there"),
     (put("actions", (1, 1), -1), "actions[1, 1] is -1, but the episode goes on after it; -1 stan"),
     (put("rewards", (2, 1), np.nan), "the log's rewards[2, 1] is nan; every observation must be"),

@@ -79,9 +79,11 @@ def _episode(cmdp: CMDP, log: Log, episode: int, run: int) -> Log:
         ("action", arrays.actions, cmdp.num_actions),
     ):
         if numbers.min() < 0 or numbers.max() >= size:
+            wrong = numbers.min() if numbers.min() < 0 else numbers.max()
+            fix = "give a whole episode" if wrong == -1 else "give the log of this model"
             raise ParameterError(
-                f"the episode has {name} {int(numbers.max())}, the model's {name}s are 0 … "
-                f"{size - 1}; give the log of this model."
+                f"the episode has {name} {int(wrong)}, the model's {name}s are 0 … {size - 1}; "
+                f"{fix}."
             )
     return arrays
 

@@ -17,8 +17,7 @@ from cmdpax.learners.statistics import Trajectory
 from cmdpax.learning.loop import Design, Runs, make_learner, stack_runs
 from cmdpax.learning.settings import Configuration, as_seeds
 from cmdpax.model.cmdp import CMDP
-from cmdpax.model.empirical import read_log, require_observed
-from cmdpax.model.log import Log
+from cmdpax.model.log import Log, read_log, require_final_states, require_observed
 from cmdpax.model.rescaling import rescale
 from cmdpax.model.transitions import Successors
 
@@ -130,7 +129,9 @@ def _trajectories(cmdp: CMDP, log: Log, factors: np.ndarray, offsets: np.ndarray
                 f"the log's {name} has shape {arrays[name].shape}, expected {shape} for "
                 f"{count} episodes."
             )
-    require_observed(log=Log(**arrays), played=np.ones((count, horizon), bool))
+    played = np.ones((count, horizon), bool)
+    require_observed(log=Log(**arrays), played=played)
+    require_final_states(arrays["states"], played)
     for name, size in (("states", num_states), ("actions", num_actions)):
         if arrays[name].min() < 0 or arrays[name].max() >= size:
             raise ModelError(

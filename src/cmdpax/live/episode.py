@@ -7,8 +7,8 @@ import numpy as np
 
 from cmdpax.errors import ModelError, OrderError
 from cmdpax.live.declaration import Declaration
-from cmdpax.model.empirical import check_indices, check_played, reached, read_log
-from cmdpax.model.log import Log
+from cmdpax.model.empirical import check_indices
+from cmdpax.model.log import Log, check_played, reached, read_log, require_final_states
 
 
 class EpisodeRecord(NamedTuple):
@@ -142,6 +142,7 @@ def _checked(log: Log, declared: Declaration) -> Log:
             "was declared; of several runs feed one, such as log.run(0)."
         )
     played = found.actions >= 0
+    require_final_states(found.states, played)
     check_indices("states", found.states, reached(played), num_states)
     check_indices("actions", found.actions, found.actions != -1, num_actions)
     check_played(played)

@@ -14,9 +14,16 @@ import numpy as np
 
 from cmdpax.checks import check_choice, require_flag
 from cmdpax.errors import ModelError, ParameterError
-from cmdpax.model.arrays import as_available, as_floats
+from cmdpax.model.arrays import as_available
 from cmdpax.model.cmdp import CMDP
-from cmdpax.model.log import Log
+from cmdpax.model.log import (
+    Log,
+    check_played,
+    reached,
+    read_log,
+    require_observed,
+    unobserved,
+)
 from cmdpax.model.toolbox import (
     as_bounds,
     as_initial,
@@ -26,7 +33,7 @@ from cmdpax.model.toolbox import (
 )
 from cmdpax.model.transitions import Successors
 from cmdpax.model.validation import first_index, validate
-from cmdpax.model.words import Words, as_senses
+from cmdpax.model.words import ARGUMENTS, Words, as_senses
 from cmdpax.storage.limits import require_room
 
 _UNVISITED = ("absorbing", "uniform")
@@ -51,12 +58,14 @@ def estimate(
     """The empirical CMDP of logged episodes: frequencies of transitions, means of observations.
 
     An episode that was cut short has the action -1 at every step that did not happen; what the
-    log has there for states, rewards and constraint rewards is not read. Runs are pooled.
+    log has there for states, rewards and constraint rewards is not read. Where the state after the
+    last step is -1, what the step earned counts, but where it led is unknown. Runs are pooled.
 
     A pair (h, s, a) without a visit earns, for every signal, 0 or the worst observation, whichever
     is worse: no more than 0 for rewards and constraint rewards, and the largest cost that was seen.
     Otherwise a planner would flee to where nothing is known. So a state in which episodes end for
-    good should be logged up to step H, with any one action and 0 for everything.
+    good should be logged up to step H, with any one action and 0 for everything. A pair that was
+    visited, but never seen to lead anywhere, leads where a pair without a visit does.
 
     Args:
         log: the episodes, `.states [K, H+1]`, `.actions [K, H]`, `.rewards [K, H]` and
@@ -75,8 +84,8 @@ def estimate(
             `unvisited="absorbing"`.
         senses: "at least" or "at most", for all constraints or for each; with `thresholds`.
         available: which actions there are, `[S, A]` or `[H, S, A]`; None: all of them.
-        words: names and units, as for `cmdpax.CMDP`. Without `num_states` and `num_actions` there
-            are as many as names.
+        words: names and units, as for `cmdpax.CMDP`; by default those of the log. Without
+            `num_states` and `num_actions` there are as many as names.
 
     Raises:
         ModelError: the arrays are not a log; places are those of the log.
@@ -110,8 +119,12 @@ def estimate(
     played = log.actions != -1
     check_played(played)
     require_words("estimate", words)
+    words = _kept_words(log.words) | {
+        name: word for name, word in words.items() if word is not None
+    }
+    known = reached(played) & ~unobserved(log.states, played)
     sizes = (
-        check_indices("states", log.states, reached(played), _count(num_states, words, "state")),
+        check_indices("states", log.states, known, _count(num_states, words, "state")),
         check_indices("actions", log.actions, played, _count(num_actions, words, "action")),
     )
     flags = as_available(available)
@@ -130,13 +143,15 @@ def estimate(
     require_room(f"the CMDP of {sizes[0]} states", room, 'choose storage="successors"')
     rows, following = _rows(log, played, shape), log.states[..., 1:][played]
     signals = _means(rows, observed, shape, ("at least", *chosen))
+    followed = following >= 0  # the others were not observed
+    led = rows[followed], following[followed]
     names = words.get("state_names")
     first = None if initial is None else as_initial(initial, sizes[0], names)
     return validate(
         CMDP(
-            _lists(rows, following, shape)
+            _lists(*led, shape)
             if storage == "successors"
-            else _frequencies(rows, following, shape, unvisited),
+            else _frequencies(*led, shape, unvisited),
             signals[0],
             signals[1:],
             bounds,
@@ -147,6 +162,12 @@ def estimate(
             **words,
         )
     )
+
+
+def _kept_words(words: Words) -> dict[str, Any]:
+    """The names and units of a log, as far as it has any."""
+    found = words._asdict()
+    return {name: found[name] for name in ARGUMENTS if found[name] is not None}
 
 
 def _count(given: int | None, words: dict[str, Any], kind: str) -> int | None:
@@ -179,67 +200,6 @@ def _require_played_available(
 
 
 # ------------------------------------------------------------------------------------------ the log
-
-
-def read_log(log: Any) -> Log:
-    """The four arrays, of shapes that fit; indices are integers, observations are floats."""
-    for name in Log._fields:
-        if not hasattr(log, name):
-            raise ParameterError(
-                f"the log is a {type(log).__name__} without {name}; give a cmdpax.Log, such as "
-                "history.log after learn(…, log=True)."
-            )
-    arrays = {name: as_floats(f"the log's {name}", getattr(log, name)) for name in Log._fields}
-    *lead, horizon = arrays["actions"].shape or (0,)
-    if arrays["constraint_rewards"].shape == (0,):  # as a CMDP without constraints has it
-        arrays["constraint_rewards"] = np.zeros((*lead, 0, horizon))
-    _check_shapes(arrays, lead, horizon)
-    for name in ("states", "actions"):
-        given = np.asarray(getattr(log, name))
-        if given.dtype.kind not in "iu":
-            raise ModelError(
-                f"the log's {name} must be integers, got {given.dtype}; use astype(int)."
-            )
-        arrays[name] = given.astype(np.int64)
-    return Log(**arrays)
-
-
-def _check_shapes(arrays: dict[str, np.ndarray], lead: list[int], horizon: int) -> None:
-    if len(lead) not in (1, 2) or 0 in (*lead, horizon):
-        raise ModelError(
-            f"the log's actions has shape {arrays['actions'].shape}, expected (K, H), or (R, K, H) "
-            "of several runs: at least one episode and one step."
-        )
-    num_constraints = (0, 0, *arrays["constraint_rewards"].shape)[-2]
-    expected = {
-        "states": (*lead, horizon + 1),
-        "rewards": (*lead, horizon),
-        "constraint_rewards": (*lead, num_constraints, horizon),
-    }
-    for name, shape in expected.items():
-        if arrays[name].shape != shape:
-            raise ModelError(
-                f"the log's {name} has shape {arrays[name].shape}, expected {shape}, since its "
-                f"actions has {arrays['actions'].shape}."
-            )
-
-
-def check_played(played: np.ndarray) -> None:
-    """Require that steps that did not happen come last, and that some step happened."""
-    if not played.any():
-        raise ModelError("the log has no step: every action is -1.")
-    resumed = played[..., 1:] & ~played[..., :-1]
-    if resumed.any():
-        *episode, step = first_index(resumed)
-        raise ModelError(
-            f"the log's actions{[*episode, step]} is -1, but the episode goes on after it; -1 "
-            "stands for all steps from the first one on that did not happen."
-        )
-
-
-def reached(played: np.ndarray) -> np.ndarray:
-    """Which states were reached: the first of an episode that has a step, and each next one."""
-    return np.concatenate([played[..., :1], played], axis=-1)
 
 
 def check_indices(name: str, indices: np.ndarray, read: np.ndarray, size: int | None) -> int:
@@ -275,20 +235,6 @@ def _bounds(thresholds: Any, limits: Any, num_constraints: int) -> np.ndarray:
 
 
 # ------------------------------------------------------------------------------------------- counts
-
-
-def require_observed(log: Log, played: np.ndarray) -> None:
-    """Refuse steps that happened and whose observations are not finite numbers."""
-    for name in ("rewards", "constraint_rewards"):
-        array = getattr(log, name)
-        read = played if name == "rewards" else played[..., None, :]
-        wrong = read & ~np.isfinite(array)
-        if wrong.any():
-            index = first_index(wrong)
-            raise ModelError(
-                f"the log's {name}{index} is {array[tuple(index)]}; every observation must be a "
-                "finite number."
-            )
 
 
 def _rows(log: Log, played: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:

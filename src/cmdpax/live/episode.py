@@ -7,8 +7,8 @@ import numpy as np
 
 from cmdpax.errors import ModelError, OrderError
 from cmdpax.live.declaration import Declaration
-from cmdpax.model.empirical import check_indices
 from cmdpax.model.log import Log, check_played, reached, read_log, require_final_states
+from cmdpax.model.observations import check_indices
 
 
 class EpisodeRecord(NamedTuple):

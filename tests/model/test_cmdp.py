@@ -111,6 +111,24 @@ def test_what_is_not_an_array_of_numbers_is_refused(name: str, value: object) ->
         cmdpax.CMDP(**(small_arrays() | {name: value}))
 
 
+def test_lists_without_steps_are_the_same_at_every_step() -> None:
+    rng = np.random.default_rng(0)
+    successors, probabilities = rng.integers(2, size=(2, 3, 2)), rng.dirichlet([1, 1], (2, 3))
+    arrays = small_arrays() | {"horizon": 4}
+    short = cmdpax.CMDP(**arrays | {"transitions": cmdpax.Successors(successors, probabilities)})
+    lists = cmdpax.Successors(successors[None], probabilities[None])
+    long = cmdpax.CMDP(**arrays | {"transitions": lists})
+    assert cmdpax.validate(short).fingerprint == long.fingerprint
+    assert short.transitions.probabilities.shape == (1, 2, 3, 2)
+    assert not any(array.flags.writeable for array in short.transitions)
+    same = short.replace(rewards=short.rewards).transitions
+    assert same.successors is short.transitions.successors  # kept, not copied again
+    # Another number of steps is refused, and so are lists of which only one has no steps.
+    mixed = cmdpax.Successors(successors, probabilities[None])
+    with pytest.raises(cmdpax.ModelError, match="expected one shape"):
+        cmdpax.validate(cmdpax.CMDP(**arrays | {"transitions": mixed}))
+
+
 def test_successors_must_be_integers() -> None:
     lists = cmdpax.Successors(np.zeros((1, 2, 3, 1)), np.ones((1, 2, 3, 1)))
     with pytest.raises(cmdpax.ModelError, match=r"successors must be integers .* got float64"):

@@ -66,7 +66,10 @@ DENSE_ERRORS = [
     (put("initial", (1,), np.nan), "initial[1] is nan; every entry must be a finite number."),
     (put("initial", (1,), -0.25), "initial[1] is -0.25; probabilities cannot be negative."),
     (put("initial", (1,), 0.25), "initial sums to 0.75, not to 1; divide it by its sum."),
-    (reshape("transitions", (4, 3, 2)), "transitions has shape (4, 3, 2), expected (H, S, A, S)."),
+    (
+        reshape("transitions", (4, 3, 2)),
+        "transitions has shape (4, 3, 2), expected (H, S, A, S): for (S, A, S), the same at every",
+    ),
     (reshape("transitions", (4, 3, 2, 2)), "transitions has shape (4, 3, 2, 2), expected (H, S, A"),
     (reshape("transitions", (4, 0, 2, 0)), "a CMDP needs at least one state, one action and one"),
     (

@@ -99,8 +99,11 @@ def kept_indices(value: Any) -> Any:
 def kept_transitions(value: Any) -> Any:
     """Transitions in either storage, frozen, with rows that sum to 1 but for rounding."""
     if isinstance(value, Successors):
-        probabilities = kept_floats("probabilities", value.probabilities)
-        return Successors(kept_indices(value.successors), normalised(probabilities))
+        lists = kept_indices(value.successors)
+        probabilities = normalised(kept_floats("probabilities", value.probabilities))
+        if np.ndim(lists) == np.ndim(probabilities) == 3:  # [S, A, N]: the same at every step
+            lists, probabilities = frozen(np.array(lists[None])), frozen(probabilities[None].copy())
+        return Successors(lists, probabilities)
     return normalised(kept_floats("transitions", value))
 
 

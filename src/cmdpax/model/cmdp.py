@@ -57,8 +57,9 @@ class CMDP:
     are left behind.
 
     Args:
-        transitions: p, `[H, S, A, S]`, or `cmdpax.Successors(successors, probabilities)`. Rows that
-            miss 1 by rounding, as in single precision, are divided by their sums.
+        transitions: p, `[H, S, A, S]`, or `cmdpax.Successors(successors, probabilities)`, where
+            `[S, A, N]` will do for lists that are the same at every step. Rows that miss 1 by
+            rounding, as in single precision, are divided by their sums.
         rewards: r, `[H, S, A]`.
         constraint_rewards: u, `[I, H, S, A]`; an empty list for a plain MDP. Costs, where the sense
             is "at most".

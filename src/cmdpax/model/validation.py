@@ -106,7 +106,13 @@ def _check_transitions(transitions: Any, horizon: int) -> tuple[int, int]:
     """Check either storage; returns (S, A)."""
     if not isinstance(transitions, Successors):
         if transitions.ndim != 4 or transitions.shape[1] != transitions.shape[3]:
-            raise ModelError(f"transitions has shape {transitions.shape}, expected (H, S, A, S).")
+            # Of three axes the first may be the states or, in toolboxes, the actions.
+            fix = ""
+            if transitions.ndim == 3:
+                fix = ": for (S, A, S), the same at every step, give transitions[None]"
+            raise ModelError(
+                f"transitions has shape {transitions.shape}, expected (H, S, A, S){fix}."
+            )
         _, num_states, num_actions, _ = transitions.shape
         _check_rows("transitions", transitions, horizon, num_states)
         return num_states, num_actions

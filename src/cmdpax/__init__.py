@@ -35,7 +35,7 @@ from cmdpax.model.cmdp import CMDP, Sizes, from_costs
 from cmdpax.model.empirical import estimate
 from cmdpax.model.evaluation import Evaluation, evaluate
 from cmdpax.model.files import load, save
-from cmdpax.model.log import Log
+from cmdpax.model.log import Log, load_log
 from cmdpax.model.policy import Policy, load_policy
 from cmdpax.model.rescaling import Rescaling, rescale
 from cmdpax.model.toolbox import from_arrays
@@ -147,6 +147,7 @@ __all__ = [
     "iterate",
     "learn",
     "load",
+    "load_log",
     "load_policy",
     "parameters",
     "repeat",

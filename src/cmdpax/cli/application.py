@@ -7,6 +7,7 @@ import typer
 
 import cmdpax
 from cmdpax.cli.audit import audit
+from cmdpax.cli.data import estimate
 from cmdpax.cli.environments import environments
 from cmdpax.cli.frontier import frontier
 from cmdpax.cli.learning import algorithms, iterate, learn
@@ -34,6 +35,7 @@ application.command()(inspect)
 application.command()(solve)
 application.command()(policy)
 application.command()(frontier)
+application.command()(estimate)
 application.command()(iterate)
 application.command()(learn)
 application.command()(algorithms)

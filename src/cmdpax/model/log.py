@@ -1,14 +1,21 @@
 """Episodes as they were observed."""
 
-from typing import Any, NamedTuple
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from cmdpax.checks import require_count, require_share
-from cmdpax.errors import ModelError, ParameterError
+from cmdpax.errors import FileError, ModelError, ParameterError
+from cmdpax.model import log_files
 from cmdpax.model.arrays import as_floats
+from cmdpax.model.log_table import Choices, Content, read_table
 from cmdpax.model.validation import first_index
 from cmdpax.model.words import PLAIN, Words
+
+if TYPE_CHECKING:
+    import polars
 
 
 class _Arrays(NamedTuple):
@@ -93,6 +100,117 @@ class Log(_Arrays):
             Log(*(array[order[first:]] for array in pooled), words=self.words),
         )
 
+    def frame(self) -> "polars.DataFrame":
+        """A polars frame with a row for every step that happened.
+
+        The columns are episode and step (both from 0), state, action, reward, next_state (null
+        where it was not observed), and one for each constraint, by its name or as `constraint_0`
+        and so on. States and actions are names where the log has names, in columns of the type
+        Enum, otherwise indices. Several runs are pooled, one after the other.
+
+        Raises:
+            ModelError: the arrays are not a log.
+        """
+        return log_files.to_frame(_content(self))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it to a `.csv`, `.parquet` or `.npz` file; an existing file is replaced whole.
+
+        `cmdpax.load_log` reads it back with exactly the same numbers. A `.npz` holds the whole log.
+        The others hold the rows of `frame`: several runs are pooled, and the units, the name of the
+        objective and steps that no episode reached are lost. A `.csv` also loses the order of names
+        and those that never occur; give `load_log` the names, and the indices are the same.
+
+        Raises:
+            ModelError: the arrays are not a log, or a `.csv` would confuse a name with an index.
+            FileError: the file cannot be written.
+        """
+        log_files.write(Path(path), _content(self))
+
+
+def load_log(
+    source: Any,
+    *,
+    constraints: Any = None,
+    horizon: int | None = None,
+    state_names: Any = None,
+    action_names: Any = None,
+    columns: Any = None,
+    objective_name: str | None = None,
+    units: Any = None,
+) -> Log:
+    """Read logged episodes from a table in long form, one row per step, or from `Log.save`.
+
+    The columns are `episode`, `step`, `state`, `action`, `reward`, one for each constraint, and
+    optionally `next_state`. The rows of an episode stand together, with steps that count from 0 or
+    from 1. The state after the last step is that row's `next_state`, or stands in one more row
+    whose action, reward and constraints are empty; without either it is -1, not observed. An
+    episode that is shorter than the horizon was cut short.
+
+    States and actions are whole numbers, which are indices, or texts, which are names. The names
+    are in the order in which they are given here, or else in which the type of the column lists
+    them (Enum of polars, category of pandas), or else sorted. In a `.csv`, where numbers are texts,
+    all cells are names if one of them is among the names that are given.
+
+    Args:
+        source: the path of a `.csv`, `.parquet` or `.npz` file, a frame of polars or pandas, or a
+            mapping of columns.
+        constraints: the columns of constraints; None: all columns that mean nothing else.
+        horizon: H; None: the steps of the longest episode.
+        state_names: all names of states, in order.
+        action_names: all names of actions, in order.
+        columns: the columns that have other names, such as `{"state": "s", "episode": "run"}`.
+        objective_name: what the rewards sum to.
+        units: of the objective and of the constraints, as for `cmdpax.CMDP`.
+
+    Raises:
+        FileError: the file cannot be read, or is not a log; the sentence names the line.
+        ModelError: the same for other tables; rows count from 0.
+        ParameterError: an argument that does not fit the table.
+
+    Examples:
+        >>> import cmdpax
+        >>> log = cmdpax.load_log(
+        ...     {
+        ...         "episode": [7, 7, 8],
+        ...         "step": [0, 1, 0],
+        ...         "state": ["cold", "warm", "cold"],
+        ...         "action": ["low", "off", "low"],
+        ...         "reward": [3.0, 2.0, 3.0],
+        ...         "energy": [6, 0, 6],
+        ...     }
+        ... )
+        >>> log.states.tolist(), log.actions.tolist()  # no next_state: nobody saw the last ones
+        ([[0, 1, -1], [0, -1, -1]], [[0, 1], [0, -1]])
+        >>> log.words.state_names, log.words.constraint_names
+        (('cold', 'warm'), ('energy',))
+    """
+    words = {
+        "state_names": state_names,
+        "action_names": action_names,
+        "objective_name": objective_name,
+        "units": units,
+    }
+    choices = Choices(constraints, horizon, columns, words)
+    if isinstance(source, str | os.PathLike) and log_files.ending_of(Path(source)) == ".npz":
+        return _load_archive(Path(source), choices)
+    *arrays, found = read_table(log_files.open_table(source), choices)
+    return Log(*arrays, words=found)
+
+
+def _load_archive(path: Path, choices: Choices) -> Log:
+    said = {**choices._asdict(), **choices.words}
+    given = next((name for name, one in said.items() if name != "words" and one is not None), None)
+    if given is not None:
+        raise ParameterError(f"{given} is given, but {path} holds a whole log; leave it out.")
+    *arrays, words = log_files.read_archive(path)
+    log = Log(*arrays, words=words)
+    try:
+        _content(log)
+        return read_log(log)
+    except ModelError as error:
+        raise FileError(f"{path}: {error}") from None
+
 
 # ------------------------------------------------------------------------------------------ checks
 
@@ -139,6 +257,15 @@ def _check_shapes(arrays: dict[str, np.ndarray], lead: list[int], horizon: int) 
                 f"the log's {name} has shape {arrays[name].shape}, expected {shape}, since its "
                 f"actions has {arrays['actions'].shape}."
             )
+
+
+def _content(given: Log) -> Content:
+    """What a table or a file holds of a log, checked."""
+    log = read_log(given)
+    played = log.actions != -1
+    check_played(played)
+    require_observed(log, played)
+    return Content(*log, words=log.words)
 
 
 def check_played(played: np.ndarray) -> None:

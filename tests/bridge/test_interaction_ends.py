@@ -205,9 +205,10 @@ def test_cost_zero_outside_the_declared_range_is_an_error() -> None:
 def test_truncation_before_the_horizon_cuts_short(on_termination: str) -> None:
     agent = skater()
     env = TimeLimit(lake().unwrapped, 6)
-    found = interact(
-        env, agent, 40, costs=EVERYWHERE, seed=0, on_termination=on_termination, log=True
-    )
+    with pytest.warns(cmdpax.CmdpaxWarning, match="cuts every episode after 6 steps"):
+        found = interact(
+            env, agent, 40, costs=EVERYWHERE, seed=0, on_termination=on_termination, log=True
+        )
     assert found.steps.max() == 6
     assert 0 < found.terminated.sum() < 40
     stays = found.terminated & (on_termination == "stay")

@@ -132,6 +132,13 @@ def test_zero_dimensional_arrays_are_states(plain: cmdpax.Agent) -> None:
         (MultiDiscrete([2, 2]), lambda a: np.array([0, a]), lambda action: int(action[1])),
         (Box(-1.0, 1.0, (1,)), lambda a: np.float32([a - 0.5]), lambda action: int(action[0] > 0)),
         (Discrete(9), lambda a: 8 * a, lambda action: int(action == 8)),
+        (Discrete(9), [0, 8], lambda action: int(action == 8)),
+        (Discrete(9), np.array([0, 8]), lambda action: int(action == 8)),
+        (
+            Box(-1.0, 1.0, (1,)),
+            [np.float32([-0.5]), np.float32([0.5])],
+            lambda action: int(action[0] > 0),
+        ),
     ],
 )
 def test_other_actions(plain: cmdpax.Agent, space: Any, decoder: Any, read: Any) -> None:
@@ -206,7 +213,18 @@ def test_observations_that_are_no_whole_numbers_are_refused() -> None:
         (Ring(Discrete(1)), {}, r"has 1 states, the agent 3; .* num_states=1 \(or one more"),
         (Ring(Box(0, 1)), {}, r"observations are Box\(.*not Discrete; give encoder="),
         (Ring(MultiDiscrete([3, 2])), {}, r"observations are MultiDiscrete.*MultiDiscreteEncoder"),
-        (Ring(actions=Discrete(3)), {}, "has 3 actions, the agent 2; .* num_actions=3"),
+        (
+            Ring(actions=Discrete(3)),
+            {},
+            r"has 3 actions, the agent 2; make the agent with num_actions=3, or say with decoder= "
+            r"which of them it may use, such as decoder=\[0, 1\]\.$",
+        ),
+        (Ring(actions=Discrete(1)), {}, r"has 1 actions, the agent 2; .* num_actions=1\.$"),
+        (Ring(), {"decoder": [0, 1, 1]}, r"decoder has 3 actions, the agent 2; .* num_actions=3\."),
+        (Ring(), {"decoder": [0, 7]}, r"decoder\[1\] is 7, which is no action of Discrete\(2\)"),
+        (Ring(), {"decoder": []}, r"decoder is \[\]; it must be a list of the environment's act"),
+        (Ring(), {"decoder": 2}, "decoder is 2; it must be a list"),
+        (Ring(), {"decoder": "01"}, "decoder is '01'; it must be a list"),
         (Ring(actions=MultiBinary(1)), {}, r"actions are MultiBinary\(1\), not .* give decoder="),
         (Ring(), {"encoder": BoxEncoder([[]])}, "encoder has 1 states, the agent 3; make"),
         (Ring(), {"encoder": lambda o: 3}, "first state is 3, the states are 0 … 2"),

@@ -51,7 +51,8 @@ def test_every_layout_is_read(layout: str, sizes: Any) -> None:
 
 
 def test_lists_of_successors_are_read() -> None:
-    sparse = np.where(ROWS > ROWS.min(axis=-1, keepdims=True), ROWS, 0)
+    least = ROWS.min(axis=-1, keepdims=True)
+    sparse = np.where(least == ROWS, 0, ROWS)
     sparse /= sparse.sum(axis=-1, keepdims=True)
     env = env_of(get_transition_matrix=None, get_successor_states_dict=listed(sparse))
     cmdp = from_env(env, 6, rewards=PAY, initial=1)

@@ -21,7 +21,8 @@ except ModuleNotFoundError as error:
 
 from cmdpax.gymnasium.encoders import BoxEncoder, MultiDiscreteEncoder
 from cmdpax.gymnasium.environment import CMDPEnv, make_env
-from cmdpax.gymnasium.interaction import Interaction, interact
+from cmdpax.gymnasium.episodes import Interaction
+from cmdpax.gymnasium.interaction import interact
 from cmdpax.gymnasium.registration import register_environments
 from cmdpax.gymnasium.safety import SafetyGymnasium
 from cmdpax.gymnasium.tables import from_env

@@ -9,6 +9,7 @@ import numpy as np
 
 from cmdpax.errors import ParameterError, shown
 from cmdpax.gymnasium.outcomes import expected
+from cmdpax.gymnasium.readers import function_kind
 from cmdpax.model.arrays import ArrayLike
 
 Signal = ArrayLike | Callable[[int, int, int], float]
@@ -51,6 +52,11 @@ def expectation(
 ) -> np.ndarray:
     """What is expected of a signal in every pair, `[S, A]`; outcomes need not be all."""
     if callable(signal):
+        if function_kind(signal, name) == "info":
+            raise ParameterError(
+                f"{name} is a function of one argument, but a table has no info; give one of "
+                "(state, action, next_state)."
+            )
         triples = outcomes[["state", "action", "successor"]].tolist()
         values = [_call(name, signal, *triple) for triple in triples]
         return expected(outcomes, np.array(values), shape)

@@ -1,50 +1,36 @@
 """`interact`: an agent decides in an environment, and keeps its account."""
 
 import time
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from cmdpax.checks import check_choice, real_number, require_count
-from cmdpax.errors import CmdpaxWarning, FileError, ParameterError, shown
+from cmdpax.errors import FileError, ParameterError, shown
 from cmdpax.gymnasium.encoders import Encoder
+from cmdpax.gymnasium.episodes import Interaction, Player, Translation
+from cmdpax.gymnasium.limits import warn_of_limit
 from cmdpax.gymnasium.signals import Signals
-from cmdpax.gymnasium.spaces import check_spaces, decoder_of, encoder_of, end_state_of, states_of
-from cmdpax.live import Agent, AgentAccount, EpisodeRecord
+from cmdpax.gymnasium.spaces import (
+    Decoder,
+    check_spaces,
+    decoder_of,
+    encoder_of,
+    end_state_of,
+    states_of,
+)
+from cmdpax.gymnasium.stepping import Objective
+from cmdpax.live import Agent, EpisodeRecord
 from cmdpax.live.saving import read
-from cmdpax.model.log import Log
 
 Callback = Callable[[Agent, EpisodeRecord], Any]
 """Called after every episode; returning True ends the interaction."""
 
 _SECONDS = 10.0
 _REFRESH = 0.2
-
-
-class Interaction(NamedTuple):
-    """Episodes that an agent played in an environment, in the user's units.
-
-    Attributes:
-        rewards: sums over every episode, `[K]`.
-        constraint_returns: the same for the constraints' signals, `[K, I]`.
-        multipliers: λ_k, `[K, I]`.
-        steps: steps of the environment, `[K]`.
-        terminated: whether the environment ended the episode, `[K]`.
-        account: the agent's account at the end.
-        log: the episodes themselves, if asked for; steps that did not happen have action -1.
-    """
-
-    rewards: np.ndarray
-    constraint_returns: np.ndarray
-    multipliers: np.ndarray
-    steps: np.ndarray
-    terminated: np.ndarray
-    account: AgentAccount
-    log: Log | None
 
 
 def interact(
@@ -54,8 +40,9 @@ def interact(
     *,
     costs: Any = None,
     signals: Any = None,
+    objective: Any = None,
     encoder: Encoder | None = None,
-    decoder: Callable[[int], Any] | None = None,
+    decoder: Decoder | None = None,
     on_termination: str = "stay",
     end_state: int | None = None,
     seed: int | None = None,
@@ -78,13 +65,21 @@ def interact(
         num_episodes: how many to play, in addition to those that the agent has. An episode that is
             open is ended first, as cut short: an environment cannot go on in the middle of one.
         costs: where costs come from. None takes that of a step with six values, `info["costs"]` or
-            `info["cost"]`; a name is another entry of `info`; a function is called with (state,
-            action, next_state); an array `[S]` or `[S, A]` is looked up; a list has one of these
-            per constraint. Constraints "at most" take them as they are; those "at least" take
-            `info["constraint_rewards"]` if it is there, or 1 - cost if their range is (0, 1).
+            `info["cost"]`; a name is another entry of `info`, with dots for one that is further
+            inside, such as "constraint.step.cost"; a function is called with (state, action,
+            next_state), or with `info` if it takes one argument; an array `[S]` or `[S, A]` is
+            looked up; a list has one of these per constraint. Constraints "at most" take them as
+            they are; those "at least" take `info["constraint_rewards"]` if it is there, or
+            1 - cost if their range is (0, 1).
         signals: in place of costs, the same, but taken by every constraint as it is declared.
+        objective: where the reward is a vector (mo-gymnasium), the index of the component that is
+            maximised, a weight for each component, or a function of the vector. The other
+            components (those of weight 0) are the constraints' signals, in this order, unless
+            costs or signals are given: as they are for "at least", and with the other sign, as
+            costs, for "at most". `info["vector_reward"]` has the vector.
         encoder: turns observations into states, where they are not Discrete.
-        decoder: turns actions 0 … A - 1 into the environment's, where they are not Discrete.
+        decoder: turns actions 0 … A - 1 into the environment's, where these are not Discrete or
+            are more than the agent uses: a list of actions, or a function.
         on_termination: "stay", or "end" to cut terminated episodes short.
         end_state: the state where terminated episodes stay, in place of the last observation's.
             None is the last state of an agent that has one more than the environment (or than the
@@ -116,10 +111,12 @@ def interact(
     num_states = states_of(env, encoder)
     end_state = end_state_of(agent, num_states, end_state)
     source = Signals(costs, signals, agent, num_states or agent.declaration.sizes.num_states)
-    translated = (encoder_of(env, encoder), decoder_of(env, decoder), end_state)
-    player = _Player(env, agent, source, *translated, stays=on_termination == "stay", log=log)
+    coders = encoder_of(env, encoder), decoder_of(env, decoder)
+    translation = Translation(*coders, end_state, Objective(objective))
+    player = Player(env, agent, source, translation, stays=on_termination == "stay", log=log)
     called = _callbacks(callbacks)
     keeper = _Keeper(agent, checkpoint, checkpoint_seconds)
+    limit = warn_of_limit(env, agent.declaration.sizes.horizon)
     if agent.expects != "start":
         agent.end()
     try:
@@ -134,7 +131,7 @@ def interact(
                     break
     finally:
         keeper.keep(now=True)
-    player.warn_short()
+    player.warn_short(limit)
     return player.interaction()
 
 
@@ -145,130 +142,6 @@ def _callbacks(given: Any) -> list[Callback]:
             f"callbacks is {shown(given)}, it must be a function or some in a list."
         )
     return [callback for callback in called if callback is not None]
-
-
-class _Player:
-    """Plays one episode after the other, and keeps what an `Interaction` holds."""
-
-    def __init__(
-        self,
-        env: Any,
-        agent: Agent,
-        source: Signals,
-        encode: Encoder,
-        decode: Callable[[int], Any],
-        end_state: int | None,
-        *,
-        stays: bool,
-        log: bool,
-    ) -> None:
-        self._env, self._agent, self._source = env, agent, source
-        self._encode, self._decode, self._end_state, self._stays = encode, decode, end_state, stays
-        self._ended: set[int] = set()
-        self._went_on: set[int] = set()
-        self._warned = False
-        self._records: list[EpisodeRecord] = []
-        self._multipliers: list[np.ndarray] = []
-        self._steps: list[int] = []  # of the environment
-        self._terminated: list[bool] = []
-        self._logs: list[Log] | None = [] if log else None
-
-    def play(self, seed: int | None) -> EpisodeRecord:
-        """One episode of the environment, as one of the agent."""
-        agent, multipliers = self._agent, self._agent.multipliers
-        state = self._reset(seed)
-        agent.start(state)
-        states, actions, signals = [state], [], []
-        over = terminated = False
-        steps = 0
-        while agent.expects == "act" and not over:
-            action = agent.declaration.action_index(agent.act(states[-1]))
-            if terminated:
-                state, reward, costs = states[-1], 0.0, self._source.nothing()
-            else:
-                state, reward, costs, terminated, truncated = self._step(states[-1], action)
-                steps += 1
-                over = not self._stays if terminated else truncated
-            agent.observe(reward, costs, state)
-            states.append(state)
-            actions.append(action)
-            signals.append(np.append(reward, costs))
-        self._records.append(agent.end())
-        self._multipliers.append(multipliers)
-        self._steps.append(steps)
-        self._terminated.append(terminated)
-        if self._logs is not None:
-            horizon = agent.declaration.sizes.horizon
-            self._logs.append(_logged(states, actions, np.array(signals).T, horizon))
-        return self._records[-1]
-
-    def warn_short(self) -> None:
-        """An agent that looks further ahead than any episode lasts learns something else."""
-        horizon, longest = self._agent.declaration.sizes.horizon, max(self._steps)
-        if longest < horizon and not any(self._terminated):
-            warnings.warn(
-                f"the environment truncated all {len(self._steps)} episodes before the agent's "
-                f"horizon of {horizon}, the longest after {longest} steps; make the agent with "
-                f"horizon={longest}.",
-                CmdpaxWarning,
-                stacklevel=3,
-            )
-
-    def interaction(self) -> Interaction:
-        """All episodes so far."""
-        records, logs = self._records, self._logs
-        return Interaction(
-            np.array([record.reward for record in records], dtype=float),
-            np.array([record.constraint_returns for record in records], dtype=float),
-            np.array(self._multipliers, dtype=float),
-            np.array(self._steps, dtype=np.int64),
-            np.array(self._terminated, dtype=bool),
-            self._agent.account,
-            None if logs is None else Log(*map(np.stack, zip(*logs, strict=True))),
-        )
-
-    def _reset(self, seed: int | None) -> int:
-        values = self._env.reset() if seed is None else self._env.reset(seed=seed)
-        if not isinstance(values, tuple) or len(values) != 2:
-            raise ParameterError(
-                f"the environment's reset returns {shown(values)}; it must return an observation "
-                "and an info (Gymnasium)."
-            )
-        return self._encode(values[0])
-
-    def _step(self, state: int, action: int) -> tuple[int, float, np.ndarray, bool, bool]:
-        values = self._env.step(self._decode(action))
-        if len(values) not in (5, 6):
-            raise ParameterError(
-                f"the environment's step returns {len(values)} values; it must return five "
-                "(Gymnasium) or six (Safety-Gymnasium)."
-            )
-        cost = values[2] if len(values) == 6 else None
-        observation, reward, *_ = values
-        terminated, truncated, info = values[-3:]
-        following = self._encode(observation)
-        costs = self._source.read(state, action, following, cost, info)
-        if terminated and self._end_state is not None:
-            following = self._end_state
-        self._went_on.add(state)
-        if terminated and self._stays:
-            self._ended.add(following)
-        if not self._warned:
-            self._warn_mixed(state, following)
-        return following, float(reward), costs, bool(terminated), bool(truncated)
-
-    def _warn_mixed(self, *states: int) -> None:
-        """Staying in a state that others go on from would be counted as if it were played."""
-        mixed = [state for state in states if state in self._ended and state in self._went_on]
-        if mixed:
-            self._warned = True
-            warnings.warn(
-                f"episodes terminated in state {mixed[0]} and also went on from it, so that "
-                "staying there is counted as playing there; make the agent with one state more, "
-                "where terminated episodes stay.",
-                CmdpaxWarning,
-                stacklevel=5,
-            )
 
 
 class _Keeper:
@@ -302,18 +175,6 @@ def _require_older(path: Path, agent: Agent) -> None:
             f"{path} has an agent of {learned} episodes, this one has {agent.num_episodes}; go on "
             "with cmdpax.Agent.load, or give another file."
         )
-
-
-def _logged(states: list[int], actions: list[int], signals: np.ndarray, horizon: int) -> Log:
-    """One episode as arrays; steps that did not happen have action -1."""
-    missing = horizon - len(actions)
-    observed = np.pad(signals, ((0, 0), (0, missing)))
-    return Log(
-        np.array(states + states[-1:] * missing, dtype=np.int64),
-        np.array(actions + [-1] * missing, dtype=np.int64),
-        observed[0],
-        observed[1:],
-    )
 
 
 @contextmanager

@@ -48,8 +48,8 @@ def warn_of_limit(env: Any, horizon: int, *, stacklevel: int = 3) -> int | None:
     if limit is None or limit.steps >= horizon:
         return None
     warnings.warn(
-        f"the environment cuts every episode after {limit.steps} steps, and the horizon is "
-        f"{horizon}: what is promised for later steps never comes; take {limit.steps} as the "
+        f"the environment cuts every episode after {limit.steps} steps, but the horizon is "
+        f"{horizon}, so what is planned for later steps never comes; take {limit.steps} as the "
         f"horizon, or make the environment with {limit.argument}={horizon}.",
         CmdpaxWarning,
         stacklevel=stacklevel,

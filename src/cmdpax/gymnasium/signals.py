@@ -1,23 +1,21 @@
-"""Where the signals of the constraints come from, step by step, in the agent's declared units."""
+"""What an environment gives at a step, as the signals of an agent's constraints."""
 
-import numbers
 import warnings
-from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from cmdpax.errors import CmdpaxWarning, ParameterError, shown
+from cmdpax.errors import CmdpaxWarning, ParameterError
+from cmdpax.gymnasium.readers import given_cost, reader_of, require_one_each
+from cmdpax.gymnasium.stepping import VECTOR, Taken
 from cmdpax.live import Agent
-
-Reader = Callable[[int, int, int, Mapping[str, Any]], Any]
-"""What a step has for the constraints, by state, action, next state and `info`."""
 
 
 class Signals:
     """Turns what an environment gives at a step into the signals that an agent expects.
 
-    Costs are converted where a constraint is "at least" its threshold: u = 1 - cost.
+    Costs are converted where a constraint is "at least" its threshold: u = 1 - cost. Components of
+    a vector reward are rewards, which are costs with the other sign where it is "at most".
     """
 
     def __init__(self, costs: Any, signals: Any, agent: Agent, num_states: int) -> None:
@@ -43,17 +41,16 @@ class Signals:
         if costs is not None:
             self._require_convertible()
         pairs = (num_states, self._declared.sizes.num_actions)
-        self._read = None if source is None else _reader(source, pairs)
+        self._read = None if source is None else reader_of(source, pairs)
 
-    def read(
-        self, state: int, action: int, following: int, cost: Any, info: Mapping[str, Any]
-    ) -> np.ndarray:
-        """The signals of a step, `[I]`; `cost` is that of a step with six values, else None."""
+    def read(self, state: int, action: int, following: int, taken: Taken) -> np.ndarray:
+        """The signals of a step, `[I]`."""
         if not self._at_most.size:
             return np.zeros(0)
+        count = self._at_most.size
         if self._read is None:
-            return self._one_each(self._given(cost, info))
-        found = self._one_each(self._read(state, action, following, info))
+            return require_one_each(self._given(taken), count)
+        found = require_one_each(self._read(state, action, following, taken.info), count)
         return self._from_costs(found) if self._converts else found
 
     def nothing(self) -> np.ndarray:
@@ -76,30 +73,33 @@ class Signals:
                     f"that has {value:g}, or give on_termination='end'."
                 )
 
-    def _one_each(self, found: Any) -> np.ndarray:
-        """One number per constraint."""
-        numbers, count = np.atleast_1d(np.asarray(found, dtype=float)), self._at_most.size
-        if numbers.shape != (count,):
-            raise ParameterError(
-                f"a step has costs of shape {numbers.shape}, the agent has {count} thresholds; "
-                "give one cost for each."
-            )
-        return numbers
-
-    def _given(self, cost: Any, info: Mapping[str, Any]) -> np.ndarray:
+    def _given(self, taken: Taken) -> np.ndarray:
         """What the environment gives: costs, and constraint rewards where they are wanted."""
-        rewards = info.get("constraint_rewards")
+        rewards: Any = taken.info.get("constraint_rewards")
+        if taken.components is not None and taken.components.size:
+            return self._from_components(taken.components)
         if rewards is None or self._at_most.all():
-            return self._from_costs(_cost_of(cost, info))
+            return self._from_costs(given_cost(taken.cost, taken.info))
         self._rewarded = True
-        costs = _cost_of(cost, info) if self._at_most.any() else 0.0
+        costs = given_cost(taken.cost, taken.info) if self._at_most.any() else 0.0
         return np.where(self._at_most, costs, rewards)
 
-    def _from_costs(self, costs: Any) -> np.ndarray:
+    def _from_components(self, components: np.ndarray) -> np.ndarray:
+        """Parts of a vector reward, with the other sign where they must be "at most"."""
+        self._rewarded = True
+        count = self._at_most.size
+        if len(components) != count:
+            raise ParameterError(
+                f"the reward has {len(components)} components beside the objective, the agent has "
+                f"{count} thresholds; say with signals= which they are, such as "
+                f"signals='{VECTOR}.1'."
+            )
+        return np.where(self._at_most, -components, components) + 0.0  # no -0.0
+
+    def _from_costs(self, costs: np.ndarray) -> np.ndarray:
         """Costs as they are, or 1 - cost."""
         self._require_convertible()
-        numbers = np.asarray(costs, dtype=float)
-        return np.where(self._at_most, numbers, 1 - numbers)
+        return np.where(self._at_most, costs, 1 - costs)
 
     def _require_convertible(self) -> None:
         """Refuse constraints that cannot take costs; warn where a limit seems to be meant."""
@@ -127,57 +127,3 @@ class Signals:
                 CmdpaxWarning,
                 stacklevel=7,
             )
-
-
-def _reader(source: Any, pairs: tuple[int, int]) -> Reader:
-    """As for `from_env`: a list has one entry per constraint, unless it is a list of numbers."""
-    if not isinstance(source, list | tuple) or all(isinstance(c, numbers.Real) for c in source):
-        return _one(source, pairs)
-    return _several(source, pairs)
-
-
-def _several(source: Sequence[Any], pairs: tuple[int, int]) -> Reader:
-    readers = [_one(cost, pairs) for cost in source]
-    return lambda *step: np.array([float(read(*step)) for read in readers])
-
-
-def _one(source: Any, pairs: tuple[int, int]) -> Reader:
-    if isinstance(source, str):
-        return lambda state, action, following, info: _entry(info, source)
-    if callable(source):
-        return lambda state, action, following, info: source(state, action, following)
-    table = np.array(source)
-    if table.dtype.kind not in "biuf" or table.ndim not in (1, 2):
-        raise ParameterError(
-            f"costs is {shown(source)}; it must be a name in info, a function of (state, action, "
-            "next_state), an array [S] or [S, A], or a list of these."
-        )
-    if table.shape != pairs[: table.ndim]:
-        raise ParameterError(
-            f"costs has shape {table.shape}, expected {pairs[:1]} or {pairs}: a number for every "
-            "state, or for every state and action."
-        )
-    if table.ndim == 1:
-        return lambda state, action, following, info: table[state]
-    return lambda state, action, following, info: table[state, action]
-
-
-def _cost_of(cost: Any, info: Mapping[str, Any]) -> Any:
-    """The cost of a step with six values, or what `info` has."""
-    if cost is not None:
-        return cost
-    name = "costs" if "costs" in info else "cost"
-    if name not in info:
-        raise ParameterError(
-            f"the environment's info has neither 'costs' nor 'cost' (it has {sorted(info)}); "
-            "say with costs= or signals= where they come from."
-        )
-    return info[name]
-
-
-def _entry(info: Mapping[str, Any], name: str) -> Any:
-    if name not in info:
-        raise ParameterError(
-            f"the environment's info has no {name!r}, it has {sorted(info)}; name one of these."
-        )
-    return info[name]

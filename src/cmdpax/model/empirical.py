@@ -113,7 +113,7 @@ def estimate(
     num_slots = found.shape[1] if storage == "dense" else 1
     room = 8 * found.num_rows * (num_slots + len(found.signals))
     require_room(f"the CMDP of {found.shape[1]} states", room, 'choose storage="successors"')
-    transitions = _lists(found) if storage == "successors" else _frequencies(found, unvisited)
+    transitions = _lists(found) if storage == "successors" else seen_frequencies(found, unvisited)
     signals = _means(found, ("at least", *chosen))
     return make_model(found, transitions, signals, bounds, chosen, initial)
 
@@ -160,8 +160,8 @@ def _means(found: Observations, senses: tuple[str, ...]) -> np.ndarray:
     return np.stack(means).reshape(-1, *found.shape)
 
 
-def _frequencies(found: Observations, unvisited: str) -> np.ndarray:
-    """Dense frequencies of the next states, `[H, S, A, S]`."""
+def seen_frequencies(found: Observations, unvisited: str = "absorbing") -> np.ndarray:
+    """Dense frequencies of the next states, `[H or 1, S, A, S]`."""
     num_states = found.shape[1]
     counts = found.counts().reshape(*found.shape, num_states)
     visits = counts.sum(axis=-1, keepdims=True)

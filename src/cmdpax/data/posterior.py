@@ -1,0 +1,265 @@
+"""Models that a log leaves possible, drawn from their posterior.
+
+Rows of transitions come from Dirichlet distributions whose prior the log itself suggests (`prior`).
+The mean of a signal at a pair of a state and an action comes from one of three posteriors:
+
+* a signal with few different values has a row of probabilities of these values, drawn likewise;
+* for any other the observations of a pair are taken to be normal around its mean m with a variance
+  σ² whose prior is the pooled one with ν₀ = 3 observations behind it,
+
+      σ² ~ (ν₀ σ₀² + Σ_j (x_j - x̄)²) / χ²(ν₀ + n - 1),        m ~ N(x̄, σ²/n),
+
+  cut to the declared range;
+* at a pair without a visit m is uniform over the declared range, or over that of the observations.
+
+A row is drawn from its own generator, so that its draws do not depend on what else is drawn.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from cmdpax.data.evidence import Evidence
+from cmdpax.data.prior import Prior, fit_prior
+
+_FEW_VALUES = 20  # a signal with more of them is continuous
+_PRIOR_VARIANCES = 3.0  # ν₀
+_SMALL = 5.0  # Dirichlet rows of less weight are drawn in logarithms
+
+
+class Signal(NamedTuple):
+    """The posterior of the mean of a signal at each row.
+
+    Attributes:
+        low: the least value it can have.
+        high: the largest.
+        values: the different values, `[T]`; None if there are many.
+        concentrations: of the Dirichlet distributions over them, `[rows, T]`; None likewise.
+        means: x̄, `[rows]`.
+        spreads: ν₀ σ₀² + Σ_j (x_j - x̄)², `[rows]`.
+        visits: n, `[rows]`.
+        scale: what σ² is expected to be.
+    """
+
+    low: float
+    high: float
+    values: np.ndarray | None
+    concentrations: np.ndarray | None
+    means: np.ndarray
+    spreads: np.ndarray
+    visits: np.ndarray
+    scale: float
+
+    def expected(self) -> np.ndarray:
+        """The posterior mean, `[rows]`."""
+        middle = np.where(self.visits > 0, self.means, (self.low + self.high) / 2)
+        if self.concentrations is None or self.values is None:
+            return middle
+        weights = self.concentrations.sum(axis=1)
+        return np.where(self.visits > 0, self.concentrations @ self.values / weights, middle)
+
+    def variances(self) -> np.ndarray:
+        """The posterior variance of the mean, about, `[rows]`."""
+        flat = (self.high - self.low) ** 2 / 12
+        if self.concentrations is None or self.values is None:
+            degrees = np.maximum(_PRIOR_VARIANCES + self.visits - 3, 1.0)
+            of_mean = self.spreads / degrees / np.maximum(self.visits, 1)
+        else:
+            weights = self.concentrations.sum(axis=1)
+            shares = self.concentrations / weights[:, None]
+            second = shares @ self.values**2 - (shares @ self.values) ** 2
+            of_mean = second / (weights + 1)
+        return np.where(self.visits > 0, np.minimum(of_mean, flat), flat)
+
+    def draw(self, row: int, count: int, rng: np.random.Generator) -> np.ndarray:
+        """Draws of the mean at a row, `[count]`."""
+        if not self.visits[row]:
+            return rng.uniform(self.low, self.high, count)
+        if self.concentrations is not None and self.values is not None:
+            return dirichlet(self.concentrations[row], count, rng) @ self.values
+        visits = self.visits[row]
+        variances = self.spreads[row] / rng.chisquare(_PRIOR_VARIANCES + visits - 1, count)
+        return self._cut_normal(self.means[row], np.sqrt(variances / visits), rng)
+
+    def _cut_normal(
+        self, mean: float, deviations: np.ndarray, rng: np.random.Generator
+    ) -> np.ndarray:
+        """Normal numbers within the range, by inversion."""
+        from scipy.special import ndtr, ndtri
+
+        scales = np.maximum(deviations, np.finfo(float).tiny)
+        low, high = ndtr((self.low - mean) / scales), ndtr((self.high - mean) / scales)
+        drawn = mean + scales * ndtri(low + rng.uniform(size=len(scales)) * (high - low))
+        return np.clip(drawn, self.low, self.high)
+
+
+def dirichlet(concentrations: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Rows from one Dirichlet distribution, `[count, T]`; outcomes of weight 0 have chance 0."""
+    there = concentrations > 0
+    weights = concentrations[there]
+    size = (count, len(weights))
+    if weights.sum() >= _SMALL:
+        drawn = rng.standard_gamma(weights, size)
+    else:  # Γ(a) = Γ(a + 1) U^(1/a), which can be smaller than any number
+        logs = np.log(rng.standard_gamma(weights + 1, size))
+        logs += np.log(rng.uniform(np.finfo(float).tiny, 1.0, size)) / weights
+        drawn = np.exp(logs - logs.max(axis=1, keepdims=True))
+    rows = np.zeros((count, len(concentrations)))
+    rows[:, there] = drawn / drawn.sum(axis=1, keepdims=True)
+    return rows
+
+
+class Posterior(NamedTuple):
+    """What a log leaves possible.
+
+    Attributes:
+        evidence: the log and what was declared.
+        transitions: Dirichlet concentrations α b + N, `[rows, S]`.
+        prior: that of the transitions.
+        signals: the means of signals, one entry each.
+        visits: n of each row, `[rows]`.
+        start: Dirichlet concentrations of the first state, `[S]`; None if it is known.
+    """
+
+    evidence: Evidence
+    transitions: np.ndarray
+    prior: Prior
+    signals: tuple[Signal, ...]
+    visits: np.ndarray
+    start: np.ndarray | None
+
+    @property
+    def mean_start(self) -> np.ndarray:
+        """The expected distribution of the first state, `[S]`."""
+        if self.start is None:
+            assert self.evidence.initial is not None
+            return self.evidence.initial
+        return self.start / self.start.sum()
+
+    def mean_transitions(self) -> np.ndarray:
+        """The expected rows, `[H or 1, S, A, S]`."""
+        rows = self.transitions / self.transitions.sum(axis=1, keepdims=True)
+        return rows.reshape(*self.evidence.found.shape, -1)
+
+    def mean_signals(self) -> np.ndarray:
+        """The expected signals, `[1 + I, H or 1, S, A]`."""
+        means = np.stack([signal.expected() for signal in self.signals])
+        return means.reshape(-1, *self.evidence.found.shape)
+
+
+def learn_posterior(evidence: Evidence, weight: float | None = None) -> Posterior:
+    """The posterior of all rows.
+
+    Args:
+        evidence: the log and what was declared.
+        weight: α of the prior of transitions; None lets the log suggest it.
+    """
+    found = evidence.found
+    counts = found.counts().astype(float)
+    common = _possible(counts, found.shape)
+    owners = np.unravel_index(np.arange(found.num_rows), found.shape)[1]
+    prior = fit_prior(counts, common, owners, weight)
+    signals = tuple(
+        _signal(found.rows, signal, owners, tuple(bounds))
+        for signal, bounds in zip(found.signals, evidence.ranges, strict=True)
+    )
+    start = found.first.astype(float) if evidence.initial is None else None
+    return Posterior(evidence, counts + prior.base, prior, signals, found.visits(), start)
+
+
+def _possible(counts: np.ndarray, shape: tuple[int, int, int]) -> np.ndarray:
+    """b̄, `[rows, S]`: the same chance for every state that was seen to follow at that step."""
+    steps, num_states, num_actions = shape
+    seen = counts.reshape(steps, -1, num_states).sum(axis=1) > 0
+    anywhere = seen.any(axis=0) | ~seen.any()
+    seen = np.where(seen.any(axis=1, keepdims=True), seen, anywhere)
+    common = seen / seen.sum(axis=1, keepdims=True)
+    return np.repeat(common, num_states * num_actions, axis=0)
+
+
+def _signal(
+    rows: np.ndarray, signal: np.ndarray, owners: np.ndarray, bounds: tuple[float, float]
+) -> Signal:
+    """The posterior of the mean of one signal at every row."""
+    num_rows = len(owners)
+    visits = np.bincount(rows, minlength=num_rows).astype(float)
+    counted = np.maximum(visits, 1)
+    means = np.bincount(rows, signal, num_rows) / counted
+    squares = np.bincount(rows, (signal - means[rows]) ** 2, num_rows)
+    # One more observation, with the variance of the whole signal: certainty is never complete.
+    degrees = np.maximum(visits - 1, 0).sum() + 1
+    pooled = (squares.sum() + signal.var()) / degrees
+    low = signal.min() if np.isnan(bounds[0]) else bounds[0]
+    high = signal.max() if np.isnan(bounds[1]) else bounds[1]
+    values, which = np.unique(signal, return_inverse=True)
+    few = len(values) <= min(_FEW_VALUES, max(2, len(signal) // 5))
+    concentrations = None
+    if few and len(values) > 1:
+        flat = rows * len(values) + which
+        counts = np.bincount(flat, minlength=num_rows * len(values)).astype(float)
+        counts = counts.reshape(num_rows, -1)
+        common = np.broadcast_to(counts.sum(axis=0) / len(signal), counts.shape)
+        concentrations = counts + fit_prior(counts, common, owners).base
+    return Signal(
+        float(low),
+        float(high),
+        values if concentrations is not None else None,
+        concentrations,
+        means,
+        _PRIOR_VARIANCES * pooled + squares,
+        visits,
+        float(pooled),
+    )
+
+
+class Draws:
+    """Models drawn from a posterior; each row is drawn when a policy first uses it.
+
+    The same seed gives the same draws, whatever was evaluated before.
+    """
+
+    def __init__(self, posterior: Posterior, count: int, seed: int) -> None:
+        """Nothing is drawn yet but the first states."""
+        self.posterior, self.count, self._seed = posterior, count, seed
+        self._transitions: dict[int, np.ndarray] = {}
+        self._signals: dict[int, np.ndarray] = {}
+        rng = np.random.default_rng([seed, posterior.visits.size])
+        if posterior.start is None:
+            self._start = np.repeat(posterior.mean_start[None], count, axis=0)
+        else:
+            self._start = dirichlet(posterior.start, count, rng)
+
+    def values(self, policy: np.ndarray) -> np.ndarray:
+        """The values of a policy, `[H, S, A]`, in every drawn model, `[count, 1 + I]`."""
+        shape = self.posterior.evidence.found.shape
+        steps, num_states, num_actions = shape
+        mass, total = self._start, np.zeros((self.count, len(self.posterior.signals)))
+        for step, decision in enumerate(policy):
+            states, actions = np.nonzero(decision)
+            used = mass.max(axis=0)[states] > 0
+            states, actions = states[used], actions[used]
+            first = (step % steps) * num_states * num_actions
+            rows = (first + states * num_actions + actions).tolist()
+            self._draw(rows)
+            weights = mass[:, states] * decision[states, actions]
+            signals = np.stack([self._signals[row] for row in rows])  # [L, J, count]
+            total += np.einsum("bl,ljb->bj", weights, signals)
+            if step + 1 < len(policy):
+                mass = self._push(rows, weights)
+        return total
+
+    def _push(self, rows: list[int], weights: np.ndarray) -> np.ndarray:
+        mass = np.zeros_like(self._start)
+        for place, row in enumerate(rows):
+            mass += weights[:, place, None] * self._transitions[row]
+        return mass
+
+    def _draw(self, rows: list[int]) -> None:
+        posterior = self.posterior
+        for row in rows:
+            if row not in self._transitions:
+                rng = np.random.default_rng([self._seed, row])
+                concentrations = posterior.transitions[row]
+                self._transitions[row] = dirichlet(concentrations, self.count, rng)
+                drawn = [signal.draw(row, self.count, rng) for signal in posterior.signals]
+                self._signals[row] = np.stack(drawn)

@@ -15,6 +15,7 @@ from cmdpax.errors import (
     CmdpaxWarning,
     FileError,
     InfeasibleError,
+    InsufficientDataError,
     LearnerError,
     MissingPackageError,
     ModelError,
@@ -56,6 +57,8 @@ from cmdpax.schemes.iteration import Iterates, iterate
 from cmdpax.version import __version__
 
 if TYPE_CHECKING:
+    from cmdpax.data.safely import SafePlan, solve_safely
+    from cmdpax.data.uncertainty import Uncertainty, uncertainty
     from cmdpax.experiments import Comparison, Results, Specification, compare, results, sweep
     from cmdpax.paper.audit import Audit, audit
     from cmdpax.paper.reproduction import Reproduction, reproduce
@@ -69,14 +72,18 @@ _LATER = {
     "Frontier": "cmdpax.planning.frontier",
     "Reproduction": "cmdpax.paper.reproduction",
     "Results": "cmdpax.experiments",
+    "SafePlan": "cmdpax.data.safely",
     "Specification": "cmdpax.experiments",
+    "Uncertainty": "cmdpax.data.uncertainty",
     "audit": "cmdpax.paper.audit",
     "compare": "cmdpax.experiments",
     "frontier": "cmdpax.planning.frontier",
     "report": "cmdpax.reporting",
     "reproduce": "cmdpax.paper.reproduction",
     "results": "cmdpax.experiments",
+    "solve_safely": "cmdpax.data.safely",
     "sweep": "cmdpax.experiments",
+    "uncertainty": "cmdpax.data.uncertainty",
 }
 
 
@@ -109,6 +116,7 @@ __all__ = [
     "Frontier",
     "History",
     "InfeasibleError",
+    "InsufficientDataError",
     "Interval",
     "Iterates",
     "LearnerError",
@@ -126,6 +134,7 @@ __all__ = [
     "Reproduction",
     "Rescaling",
     "Results",
+    "SafePlan",
     "Sizes",
     "SlaterGap",
     "Solution",
@@ -133,6 +142,7 @@ __all__ = [
     "Specification",
     "Successors",
     "SweepError",
+    "Uncertainty",
     "__version__",
     "account",
     "algorithms",
@@ -162,6 +172,8 @@ __all__ = [
     "solve",
     "solve_many",
     "solve_regularized",
+    "solve_safely",
     "sweep",
+    "uncertainty",
     "validate",
 ]

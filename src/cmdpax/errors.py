@@ -10,13 +10,15 @@
     ├── ClusterError         there is no cluster, or not any more
     ├── SolverError          planning cannot tell whether a model is feasible
     ├── SweepError           some runs of a sweep failed
-    └── InfeasibleError      no policy meets the constraints
+    ├── InfeasibleError      no policy meets the constraints
+    └── InsufficientDataError  a log supports no policy that is safe enough
 
 Every message is one sentence (or two) that names the thing, the value and the fix.
 """
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 
 class CmdpaxError(Exception):
@@ -94,6 +96,31 @@ class InfeasibleError(CmdpaxError):
     def __reduce__(self) -> tuple[type["InfeasibleError"], tuple[float, int, str | None]]:
         """Pickle the parts, not the sentence: pools of processes pass errors on."""
         return InfeasibleError, (self.slater_gap, self.worst_constraint, self.advice)
+
+
+class InsufficientDataError(CmdpaxError):
+    """A log supports no policy that meets the constraints with the probability asked for.
+
+    Attributes:
+        probability: of meeting all constraints, of the policy that came nearest.
+        confidence: what was asked for.
+        plan: that policy, as `cmdpax.solve_safely` would return it; not certified.
+        advice: which pairs to log, and about how many episodes.
+    """
+
+    def __init__(self, probability: float, confidence: float, plan: Any, advice: Any) -> None:
+        """Compose the sentence."""
+        self.probability, self.confidence = probability, confidence
+        self.plan, self.advice = plan, advice
+        super().__init__(
+            "the log supports no policy that meets the constraints with probability "
+            f"{100 * confidence:.4g} %, the safest one that was found has "
+            f"{100 * probability:.3g} %; {advice.sentence}."
+        )
+
+    def __reduce__(self) -> tuple[type["InsufficientDataError"], tuple[Any, ...]]:
+        """Pickle the parts, not the sentence."""
+        return InsufficientDataError, (self.probability, self.confidence, self.plan, self.advice)
 
 
 def plain(text: str) -> str:

@@ -76,7 +76,8 @@ class Signal(NamedTuple):
         if not self.visits[row]:
             return rng.uniform(self.low, self.high, count)
         if self.concentrations is not None and self.values is not None:
-            return dirichlet(self.concentrations[row], count, rng) @ self.values
+            rows = np.broadcast_to(self.concentrations[row], (count, len(self.values)))
+            return dirichlet(rows, rng) @ self.values
         visits = self.visits[row]
         variances = self.spreads[row] / rng.chisquare(_PRIOR_VARIANCES + visits - 1, count)
         return self._cut_normal(self.means[row], np.sqrt(variances / visits), rng)
@@ -93,20 +94,18 @@ class Signal(NamedTuple):
         return np.clip(drawn, self.low, self.high)
 
 
-def dirichlet(concentrations: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Rows from one Dirichlet distribution, `[count, T]`; outcomes of weight 0 have chance 0."""
-    there = concentrations > 0
-    weights = concentrations[there]
-    size = (count, len(weights))
-    if weights.sum() >= _SMALL:
-        drawn = rng.standard_gamma(weights, size)
-    else:  # Γ(a) = Γ(a + 1) U^(1/a), which can be smaller than any number
-        logs = np.log(rng.standard_gamma(weights + 1, size))
-        logs += np.log(rng.uniform(np.finfo(float).tiny, 1.0, size)) / weights
-        drawn = np.exp(logs - logs.max(axis=1, keepdims=True))
-    rows = np.zeros((count, len(concentrations)))
-    rows[:, there] = drawn / drawn.sum(axis=1, keepdims=True)
-    return rows
+def dirichlet(concentrations: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Rows from Dirichlet distributions, `[…, T]`; outcomes of weight 0 have chance 0."""
+    drawn = rng.standard_gamma(concentrations)
+    small = concentrations.sum(axis=-1) < _SMALL
+    if small.any():  # Γ(a) = Γ(a + 1) U^(1/a), which can be smaller than any number
+        weights = concentrations[small]
+        there = weights > 0
+        logs = np.log(rng.standard_gamma(weights + 1))
+        powers = np.log(rng.uniform(np.finfo(float).tiny, 1.0, weights.shape))
+        logs = np.where(there, logs + powers / np.where(there, weights, 1), -np.inf)
+        drawn[small] = np.exp(logs - logs.max(axis=-1, keepdims=True))
+    return np.asarray(drawn / drawn.sum(axis=-1, keepdims=True))
 
 
 class Posterior(NamedTuple):
@@ -227,7 +226,7 @@ class Draws:
         if posterior.start is None:
             self._start = np.repeat(posterior.mean_start[None], count, axis=0)
         else:
-            self._start = dirichlet(posterior.start, count, rng)
+            self._start = dirichlet(np.tile(posterior.start, (count, 1)), rng)
 
     def values(self, policy: np.ndarray) -> np.ndarray:
         """The values of a policy, `[H, S, A]`, in every drawn model, `[count, 1 + I]`."""
@@ -259,7 +258,7 @@ class Draws:
         for row in rows:
             if row not in self._transitions:
                 rng = np.random.default_rng([self._seed, row])
-                concentrations = posterior.transitions[row]
-                self._transitions[row] = dirichlet(concentrations, self.count, rng)
+                concentrations = np.tile(posterior.transitions[row], (self.count, 1))
+                self._transitions[row] = dirichlet(concentrations, rng)
                 drawn = [signal.draw(row, self.count, rng) for signal in posterior.signals]
                 self._signals[row] = np.stack(drawn)

@@ -259,7 +259,7 @@ def _solution(cmdp: CMDP, found: _Judged, index: int, number: int, tolerance: fl
     try:
         return solve(cmdp, tolerance=tolerance)
     except InfeasibleError:
-        return _missed_by_columns(cmdp)
+        return largest_slack(cmdp)
     except SolverError as error:
         raise SolverError(f"cmdps[{number}]: {error}") from None
 
@@ -302,8 +302,8 @@ def _missed(cmdp: CMDP, found: _Judged, index: int) -> Solution:
 
 
 @in_double_precision
-def _missed_by_columns(cmdp: CMDP) -> Solution:
-    """The same by the planner that has more bits."""
+def largest_slack(cmdp: CMDP) -> Solution:
+    """The policy with the largest worst slack, max_π min_i (V_{u_i}^π - c_i) / max |u_i|."""
     generator = Generator(cmdp, None, max_columns=10_000)
     scaled = generator.scaled
     scales, wanted = scaled.magnitudes[1:], scaled.thresholds(cmdp.thresholds)

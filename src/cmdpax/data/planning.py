@@ -1,0 +1,192 @@
+"""Planning with margins for what a log leaves open.
+
+With d the occupancy of a policy and σ²(s, a) the posterior variance of Q_u(s, a) that comes from
+the row and the signal of one pair, the value V_u has about the standard deviation
+
+    σ(d) = (Σ_{h,s,a} d_h(s, a)² σ_h²(s, a))^½,        σ²(s, a) = Var_p̄(V_u) / (α + n + 1) + Var(ū),
+
+where pairs that the steps share are added up before they are squared. A plan shall keep
+
+    V_u(d) - z σ(d) ≥ c + b,
+
+with z and b as `safely` finds them. σ is convex and homogeneous, so that σ(d) ≥ ⟨g_k, d⟩ for its
+gradient g_k at any plan d_k, with equality at d_k: each plan that was made adds a *cut*,
+
+    ⟨d, u - z g_k⟩ ≥ c + b,
+
+which is a constraint like any other. Pairs without a visit are not planned with where there is
+another action, and earn the worst where there is none.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from cmdpax.data.posterior import Posterior, dirichlet
+from cmdpax.errors import InfeasibleError
+from cmdpax.model.cmdp import CMDP
+from cmdpax.model.empirical import make_model
+from cmdpax.model.evaluation import evaluate
+from cmdpax.planning import solve
+from cmdpax.planning.many import largest_slack
+
+
+class Cut(NamedTuple):
+    """What a plan taught about the uncertainty of the constraints.
+
+    Attributes:
+        gradients: g of each constraint, `[I, H, S, A]`.
+        deviations: σ(d) of each constraint at the plan, `[I]`.
+        shares: of σ², what each row contributes, `[I, rows]`.
+    """
+
+    gradients: np.ndarray
+    deviations: np.ndarray
+    shares: np.ndarray
+
+
+def mean_model(posterior: Posterior) -> CMDP:
+    """The expected model, in which what was never tried is avoided, or earns the worst."""
+    evidence = posterior.evidence
+    signals = posterior.mean_signals()
+    unseen = posterior.visits.reshape(evidence.found.shape) == 0
+    for index, signal in enumerate(signals):
+        cost = index > 0 and evidence.senses[index - 1] == "at most"
+        known = posterior.signals[index]
+        signal[unseen] = known.high if cost else known.low
+    flags = evidence.found.available
+    there = np.ones_like(unseen) if flags is None else flags
+    tried = there & ~unseen
+    found = evidence.found._replace(available=np.where(tried.any(-1, keepdims=True), tried, there))
+    transitions, start = posterior.mean_transitions(), posterior.mean_start
+    return make_model(found, transitions, signals, evidence.bounds, evidence.senses, start)
+
+
+def with_cuts(model: CMDP, cuts: list[Cut], weight: float, shift: np.ndarray) -> CMDP:
+    """The model whose constraints keep z deviations and a shift from their bounds."""
+    count = model.num_constraints
+    signs = np.broadcast_to(model.words.signs, count)
+    senses = [model.words.sense(i) for i in range(count)]
+    bounds = model.bounds + signs * shift
+    if not cuts or weight == 0:
+        return model.replace(thresholds=bounds)
+    moved = [model.signals - weight * signs[:, None, None, None] * cut.gradients for cut in cuts]
+    return CMDP(
+        model.transitions,
+        model.rewards,
+        np.concatenate(moved),
+        np.tile(bounds, len(cuts)),
+        model.initial,
+        model.horizon,
+        available=model.available,
+        senses=senses * len(cuts),
+    )
+
+
+def plan(model: CMDP) -> tuple[np.ndarray, bool]:
+    """The best policy, `[H, S, A]`, and True; or that with the largest worst slack, and False."""
+    try:
+        return np.asarray(solve(model).policy), True
+    except InfeasibleError:
+        return np.asarray(largest_slack(model).policy), False
+
+
+def cut_at(model: CMDP, policy: np.ndarray, posterior: Posterior) -> Cut:
+    """The cut of a policy."""
+    shape = posterior.evidence.found.shape
+    steps, size = shape[0], shape[1] * shape[2]
+    occupancy = evaluate(model, policy).occupancy
+    weights = posterior.transitions.sum(axis=1).reshape(shape)
+    gradients, totals, shares = [], [], []
+    for index, signal in enumerate(model.signals):
+        variances = posterior.signals[1 + index].variances().reshape(shape)
+        spread = _deviations(model, policy, signal, variances, weights)
+        used = occupancy * spread  # d σ, [H, S, A]
+        pooled = used.sum(axis=0, keepdims=True) if steps == 1 else used
+        total = float(np.sqrt((pooled**2).sum()))
+        gradients.append(pooled * spread / max(total, np.finfo(float).tiny))
+        totals.append(total)
+        shares.append(pooled.reshape(steps * size) ** 2 / max(total**2, np.finfo(float).tiny))
+    empty = np.zeros((0, *policy.shape))
+    return Cut(
+        np.stack(gradients) if gradients else empty,
+        np.array(totals),
+        np.array(shares).reshape(len(totals), steps * size),
+    )
+
+
+def _deviations(
+    model: CMDP,
+    policy: np.ndarray,
+    signal: np.ndarray,
+    variances: np.ndarray,
+    weights: np.ndarray,
+) -> np.ndarray:
+    """σ_h(s, a), `[H, S, A]`: what a pair's own row leaves open, where it is visited once."""
+    values = np.zeros(model.num_states)
+    spread = np.zeros(policy.shape)
+    for step in reversed(range(model.horizon)):
+        at = step % len(model.transitions)
+        rows = model.transitions[at]
+        means = rows @ values
+        second = np.maximum(rows @ values**2 - means**2, 0.0)
+        spread[step] = np.sqrt(second / (weights[at] + 1) + variances[at])
+        values = (policy[step] * (signal[step % len(signal)] + means)).sum(axis=1)
+    return spread
+
+
+def optimism_of_plans(
+    model: CMDP,
+    posterior: Posterior,
+    cuts: list[Cut],
+    weight: float,
+    *,
+    count: int,
+    seed: int,
+) -> np.ndarray:
+    """By how much plans promise too much because they were made from the same data, `[I]`.
+
+    A parametric bootstrap: draw a model from the posterior, draw from it data of the same numbers
+    of visits, plan with these, and compare what the plan promises with what it achieves in the
+    model. Where several plans are equally good in truth, noise decides between them three times in
+    the bootstrap (in the data at hand, in the model, in the new data) and once in reality, and the
+    excess is 1/√3 of the real one; hence the factor √3, which is too large elsewhere.
+    """
+    evidence = posterior.evidence
+    signs = evidence.signs
+    excess = []
+    for index in range(count):
+        truth, seen = _twins(model, posterior, np.random.default_rng([seed, 1, index]))
+        policy, _ = plan(with_cuts(seen, cuts, weight, np.zeros(len(signs))))
+        promised = evaluate(seen, policy).constraint_values
+        excess.append(signs * (promised - evaluate(truth, policy).constraint_values))
+    return np.sqrt(3.0) * np.maximum(np.mean(excess, axis=0), 0.0)
+
+
+def _twins(model: CMDP, posterior: Posterior, rng: np.random.Generator) -> tuple[CMDP, CMDP]:
+    """A model from the posterior, and what data of the same size would say about it."""
+    found = posterior.evidence.found
+    rows = dirichlet(posterior.transitions, rng)
+    counts = rng.multinomial(posterior.visits, rows)
+    base = posterior.prior.base
+    again = (counts + base) / (posterior.visits + base.sum(axis=1))[:, None]
+    true_signals, seen_signals = [], []
+    known = np.concatenate([model.rewards[None], model.signals])
+    for signal, expected in zip(posterior.signals, known.reshape(len(known), -1), strict=True):
+        noise = np.where(posterior.visits > 0, np.sqrt(signal.variances()), 0.0)
+        truth = expected + noise * rng.standard_normal(len(noise))
+        true_signals.append(np.clip(truth, signal.low, signal.high))
+        seen = true_signals[-1] + noise * rng.standard_normal(len(noise))
+        seen_signals.append(np.clip(seen, signal.low, signal.high))
+    shape = found.shape
+    models = []
+    for transitions, signals in ((rows, true_signals), (again, seen_signals)):
+        arrays = np.reshape(signals, (-1, *shape))
+        models.append(
+            model.replace(
+                transitions=transitions.reshape(*shape, -1),
+                rewards=arrays[0],
+                constraint_rewards=arrays[1:],
+            )
+        )
+    return models[0], models[1]

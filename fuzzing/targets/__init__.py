@@ -7,6 +7,7 @@ from fuzzing.targets.calls import CALLS
 from fuzzing.targets.checkpoints import CHECKPOINTS, REPEATS
 from fuzzing.targets.commands import COMMANDS
 from fuzzing.targets.folders import FOLDERS
+from fuzzing.targets.log_tables import LOG_TABLES
 from fuzzing.targets.logs import LOGS
 from fuzzing.targets.models import MODELS
 from fuzzing.targets.policies import POLICIES, POLICY_FILES
@@ -19,6 +20,7 @@ TARGETS: dict[str, Target] = {
         POLICIES,
         POLICY_FILES,
         LOGS,
+        LOG_TABLES,
         SPECIFICATIONS,
         FOLDERS,
         CHECKPOINTS,

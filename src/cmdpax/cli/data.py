@@ -18,14 +18,14 @@ from cmdpax.storage.writing import require_target
 LogFile = Annotated[
     Path, typer.Argument(help="Logged episodes as .csv, .parquet or .npz.", metavar="LOG")
 ]
-AtLeast = Annotated[
+Least = Annotated[
     list[str] | None,
     typer.Option(
         "--at-least",
         help="NAME=NUMBER: a column, and what its sum must reach; NUMBER where there is one.",
     ),
 ]
-AtMost = Annotated[
+Most = Annotated[
     list[str] | None,
     typer.Option("--at-most", help="NAME=NUMBER: a column, and what its sum may reach at most."),
 ]
@@ -91,6 +91,9 @@ def read_logged(
     given = [_parse_bound("at least", text) for text in at_least or []]
     given += [_parse_bound("at most", text) for text in at_most or []]
     named = [bound.name for bound in given if bound.name is not None]
+    double = next((name for name in named if named.count(name) > 1), None)
+    if double is not None:
+        raise ParameterError(f"the constraint {shown(double)} is given twice; give it once.")
     if len(named) < len(given) > 1:
         raise ParameterError(
             "--at-least and --at-most are given several times, once without a name; write "
@@ -140,18 +143,18 @@ def _in_order(file: Path, names: Iterable[str], given: list[_Bound]) -> list[_Bo
     names = list(names)
     if len(given) == 1 and given[0].name is None and len(names) == 1:
         return given
+    if given and not names:
+        raise ParameterError(f"{file} has no constraint; leave out --at-least and --at-most.")
     found: dict[str, _Bound] = {}
     for bound in given:
         if bound.name is None:
             raise ParameterError(
                 f"{file} has {len(names)} constraints; write NAME=NUMBER for each of them: "
-                f"{', '.join(names) or 'none'}."
+                f"{', '.join(names)}."
             )
         if bound.name not in names:
             hint = nearest_name(bound.name, names)
             raise ParameterError(f"{file} has no constraint {shown(bound.name)}; {hint}.")
-        if bound.name in found:
-            raise ParameterError(f"the constraint {shown(bound.name)} is given twice.")
         found[bound.name] = bound
     for name in names:
         if name not in found:
@@ -168,8 +171,8 @@ def _in_order(file: Path, names: Iterable[str], given: list[_Bound]) -> list[_Bo
 def estimate(
     file: LogFile,
     out: Annotated[Path, typer.Option("--out", help="Write the model: .npz or .json.")],
-    at_least: AtLeast = None,
-    at_most: AtMost = None,
+    at_least: Least = None,
+    at_most: Most = None,
     column: Columns = None,
     horizon: Horizon = None,
     stationary: Stationary = False,

@@ -10,7 +10,7 @@ from cmdpax.checks import require_count, require_share
 from cmdpax.errors import FileError, ModelError, ParameterError
 from cmdpax.model import log_files
 from cmdpax.model.arrays import as_floats
-from cmdpax.model.log_table import Choices, Content, read_table
+from cmdpax.model.log_table import Choices, Content, check_content, read_table
 from cmdpax.model.validation import first_index
 from cmdpax.model.words import PLAIN, Words
 
@@ -185,13 +185,9 @@ def load_log(
         >>> log.words.state_names, log.words.constraint_names
         (('cold', 'warm'), ('energy',))
     """
-    words = {
-        "state_names": state_names,
-        "action_names": action_names,
-        "objective_name": objective_name,
-        "units": units,
-    }
-    choices = Choices(constraints, horizon, columns, words)
+    choices = Choices(
+        constraints, horizon, columns, state_names, action_names, objective_name, units
+    )
     if isinstance(source, str | os.PathLike) and log_files.ending_of(Path(source)) == ".npz":
         return _load_archive(Path(source), choices)
     *arrays, found = read_table(log_files.open_table(source), choices)
@@ -199,17 +195,15 @@ def load_log(
 
 
 def _load_archive(path: Path, choices: Choices) -> Log:
-    said = {**choices._asdict(), **choices.words}
-    given = next((name for name, one in said.items() if name != "words" and one is not None), None)
+    given = next((name for name, one in choices._asdict().items() if one is not None), None)
     if given is not None:
         raise ParameterError(f"{given} is given, but {path} holds a whole log; leave it out.")
     *arrays, words = log_files.read_archive(path)
-    log = Log(*arrays, words=words)
     try:
-        _content(log)
-        return read_log(log)
+        *arrays, _ = _content(Log(*arrays, words=words))
     except ModelError as error:
         raise FileError(f"{path}: {error}") from None
+    return Log(*arrays, words=words)
 
 
 # ------------------------------------------------------------------------------------------ checks
@@ -265,7 +259,9 @@ def _content(given: Log) -> Content:
     played = log.actions != -1
     check_played(played)
     require_observed(log, played)
-    return Content(*log, words=log.words)
+    content = Content(*log, words=log.words)
+    check_content(content)
+    return content
 
 
 def check_played(played: np.ndarray) -> None:

@@ -13,8 +13,6 @@ from cmdpax.errors import CmdpaxError, ModelError, cut, nearest_name, shown
 
 CELLS, TEXTS, NUMBERS = "cells", "texts", "numbers"
 """The forms of a column that can be read; others have a word of their own, such as "Boolean"."""
-LONGEST = 200
-"""Characters of a name."""
 
 _MOST_NAMES, _LONGEST_SHOWN = 30, 40  # of columns in a sentence
 
@@ -24,7 +22,7 @@ class Column(NamedTuple):
 
     Attributes:
         form: `CELLS` of a file of text, `TEXTS`, `NUMBERS`, or the type that cannot be read.
-        values: N texts, or an array of N numbers.
+        values: N texts, an array of N numbers, or whatever else it holds; None if that is unknown.
         empty: which cells are empty, `[N]`; their values mean nothing.
         names: all texts that there may be, in order, where the column's type says so.
     """
@@ -37,15 +35,9 @@ class Column(NamedTuple):
     def cell(self, row: int) -> str:
         """A cell for a sentence."""
         value = self.values[row]
-        is_nan = self.form == NUMBERS and np.isnan(value)
-        if self.empty[row] and not is_nan:
+        if self.empty[row] and not _is_nan(value):
             return "empty"
         return shown(value.item() if isinstance(value, np.generic) else value)
-
-    def first(self) -> int | None:
-        """The first row whose cell is not empty."""
-        found = np.flatnonzero(~self.empty)
-        return int(found[0]) if found.size else None
 
 
 class Table(NamedTuple):
@@ -75,13 +67,19 @@ class Table(NamedTuple):
         """Refuse the table for what is in a row."""
         raise self.error(f"{self.title}, {self.place(row)}: {why}.")
 
+    def refuse_first(self, wrong: np.ndarray, why: Callable[[int], str]) -> None:
+        """Refuse the table for the first row that is wrong, if there is any."""
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            self.refuse(row, why(row))
+
     def nearest(self, name: object) -> str:
         """A hint for a column that is not there."""
         listed = [cut(one, _LONGEST_SHOWN) for one in self.names[:_MOST_NAMES]]
         return nearest_name(name, listed)
 
 
-# ------------------------------------------------------------------------------------- their cells
+# ----------------------------------------------------------------------------- where they come from
 
 
 def of_cells(cells: list[str]) -> Column:
@@ -91,65 +89,67 @@ def of_cells(cells: list[str]) -> Column:
 
 def of_polars(series: Any) -> Column:
     """A series of polars."""
-    dtype, empty = series.dtype, series.is_null().to_numpy()
-    kind = type(dtype).__name__
-    if kind in ("String", "Categorical", "Enum"):
-        given = dtype.categories.to_list() if kind == "Enum" else None
-        return _of_texts(_filled(series.cast(_like(series, "String")).to_list(), empty), given)
-    if kind == "Null":
-        return Column(NUMBERS, np.zeros(len(series)), empty)
-    if dtype.is_integer() or dtype.is_float() or kind == "Decimal":
-        exact = dtype.is_integer() and "128" not in kind
-        numbers = series.fill_null(0) if exact else series.cast(_like(series, "Float64"))
-        return of_numbers(numbers.to_numpy(), empty)
-    if kind in ("Date", "Datetime", "Time", "Duration", "UInt128"):
-        return Column(kind, series.to_list(), empty)
-    return Column(kind, None, empty)
-
-
-def _like(series: Any, name: str) -> Any:
-    """A type of polars, which is imported already if there is a series."""
     import polars
 
-    return getattr(polars, name)
+    dtype, empty = series.dtype, series.is_null().to_numpy()
+    if dtype in (polars.String, polars.Categorical, polars.Enum):
+        names = dtype.categories.to_list() if dtype == polars.Enum else None
+        return _of_texts(series.cast(polars.String).to_list(), empty, names)
+    if dtype.is_temporal():
+        return _of_texts([str(one) for one in series.to_list()], empty)
+    if dtype == polars.Null:
+        return Column(NUMBERS, np.zeros(len(series)), empty)
+    if dtype.is_integer() and "128" not in str(dtype):
+        return Column(NUMBERS, series.fill_null(0).to_numpy(), empty)
+    if dtype.is_numeric():
+        return _of_numbers(series.cast(polars.Float64).to_numpy(), empty)
+    return Column(str(dtype), None, empty)
 
 
 def of_pandas(series: Any) -> Column:
-    """A series of pandas, which need not be there."""
+    """A series of pandas; what it can do is all that is known of pandas here."""
     dtype = series.dtype
     if isinstance(dtype, np.dtype) and dtype.kind != "O":
         return of_array(series.to_numpy())
-    given = list(series.cat.categories) if getattr(dtype, "name", "") == "category" else None
-    objects, empty = series.astype(object).to_numpy(), series.isna().to_numpy()
-    column = _of_objects(list(objects), empty)
-    return column if column.form != TEXTS else _of_texts(column.values, given)
+    column = _of_objects(list(series.astype(object)), series.isna().to_numpy())
+    if column.form != TEXTS or getattr(dtype, "name", "") != "category":
+        return column
+    return column._replace(names=_as_names(list(series.cat.categories)))
 
 
 def of_any(values: Any) -> Column:
     """A column of a mapping: a series, an array, or a list."""
-    library = type(values).__module__.partition(".")[0]
+    library = library_of(values)
     if library == "polars" and hasattr(values, "is_null"):
         return of_polars(values)
     if library == "pandas" and hasattr(values, "isna"):
         return of_pandas(values)
-    if isinstance(values, Sequence) and not isinstance(values, str | bytes):
-        return _of_objects(list(values), None)
+    if isinstance(values, Sequence):
+        return _of_objects(list(values))
     return of_array(np.asarray(values))
 
 
 def of_array(array: np.ndarray) -> Column:
     """An array of NumPy."""
-    kind, nothing = array.dtype.kind, np.zeros(len(array), bool)
-    if kind in "iuf":
-        return of_numbers(array, nothing)
-    if kind in "UO":
-        return _of_objects(array.tolist(), None)
-    if kind in "mM":
-        return Column(str(array.dtype), array.tolist(), np.isnat(array))
+    nothing = np.zeros(len(array), bool)
+    if array.dtype.kind in "iuf":
+        return _of_numbers(array, nothing)
+    if array.dtype.kind in "mM":
+        return _of_texts(array.astype(str).tolist(), np.isnat(array))
+    if array.dtype.kind in "UO":
+        return _of_objects(array.tolist())
     return Column(str(array.dtype), None, nothing)
 
 
-def of_numbers(numbers: np.ndarray, empty: np.ndarray) -> Column:
+def library_of(value: object) -> str:
+    """The package that a type comes from: nobody needs to import it to find out."""
+    return type(value).__module__.partition(".")[0]
+
+
+# -------------------------------------------------------------------------------- what they hold
+
+
+def _of_numbers(numbers: np.ndarray, empty: np.ndarray) -> Column:
     """Numbers; those that are NaN are empty, too."""
     if numbers.dtype.kind == "f":
         numbers = numbers.astype(np.float64, copy=False)
@@ -157,50 +157,58 @@ def of_numbers(numbers: np.ndarray, empty: np.ndarray) -> Column:
     return Column(NUMBERS, numbers, empty)
 
 
-def _of_objects(cells: list[Any], empty: np.ndarray | None) -> Column:
+def _of_texts(texts: list[Any], empty: np.ndarray, names: list[str] | None = None) -> Column:
+    """Texts, with anything in the empty cells."""
+    if empty.any():
+        texts = ["" if none else one for one, none in zip(texts, empty.tolist(), strict=True)]
+    return Column(TEXTS, texts, _blank(texts), None if names is None else _as_names(names))
+
+
+def _of_objects(cells: list[Any], empty: np.ndarray | None = None) -> Column:
     """Objects of Python: texts or numbers, and None or NaN where there is nothing."""
+    nan = np.fromiter(map(_is_nan, cells), bool, len(cells))
     if empty is None:
-        empty = np.fromiter((one is None or _is_nan(one) for one in cells), bool, len(cells))
-    kinds = {type(one) for one, none in zip(cells, empty.tolist(), strict=True) if not none}
-    if all(issubclass(kind, str) for kind in kinds) and (kinds or not cells):
-        return _of_texts(_filled(cells, empty), None)
-    if not any(issubclass(kind, bool | np.bool) for kind in kinds):
-        numbers = _as_numbers(cells, empty, all(issubclass(k, int | np.integer) for k in kinds))
-        if numbers is not None:
-            return of_numbers(numbers, empty)
-    words = sorted(kind.__name__ for kind in kinds)
-    return Column(" and ".join(words[:3]), cells, empty)
+        empty = nan | np.fromiter((one is None for one in cells), bool, len(cells))
+    filled = [one for one, none in zip(cells, empty.tolist(), strict=True) if not none]
+    kinds = {type(one) for one in filled}
+    if kinds and all(issubclass(kind, str) for kind in kinds):
+        return _of_texts(cells, empty)
+    numbers = _as_numbers(filled, kinds)
+    if numbers is not None:
+        values = np.zeros(len(cells), numbers.dtype)
+        values[~empty] = numbers
+        return _of_numbers(np.where(nan, np.nan, values) if nan.any() else values, empty)
+    return Column(" and ".join(sorted(kind.__name__ for kind in kinds)[:3]), cells, empty)
 
 
-def _as_numbers(cells: list[Any], empty: np.ndarray, whole: bool) -> np.ndarray | None:
-    """Numbers of Python as an array; None if they are something else."""
-    filled = [0 if none else one for one, none in zip(cells, empty.tolist(), strict=True)]
-    try:
-        if not all(
-            hasattr(one, "__float__") for one in {type(one): one for one in filled}.values()
-        ):
-            return None
-        return np.array(filled, np.int64) if whole else np.array(filled, np.float64)
-    except (TypeError, ValueError):
+def _as_numbers(objects: list[Any], kinds: set[type]) -> np.ndarray | None:
+    """Numbers of Python as an array; None if some are something else."""
+    if any(issubclass(kind, bool | np.bool) or not hasattr(kind, "__float__") for kind in kinds):
         return None
-    except OverflowError:  # an integer that 64 bits cannot hold
-        return _as_numbers(cells, empty, False) if whole else None
+    whole = all(issubclass(kind, int | np.integer) for kind in kinds)
+    for dtype in (np.int64, np.float64) if whole else (np.float64,):
+        try:
+            return np.array(objects, dtype)
+        except OverflowError:  # an integer that this type cannot hold
+            continue
+        except (TypeError, ValueError):
+            return None
+    return None
+
+
+def _as_names(names: list[Any]) -> tuple[str, ...] | None:
+    """What a type lists, if these are texts."""
+    texts = all(isinstance(one, str) for one in names)
+    return tuple(one for one in names if one.strip()) if texts else None
 
 
 def _is_nan(one: Any) -> bool:
     return isinstance(one, float | np.floating) and bool(one != one)
 
 
-def _of_texts(texts: list[str], names: list[Any] | None) -> Column:
-    known = tuple(names) if names and all(isinstance(one, str) for one in names) else None
-    return Column(TEXTS, texts, _blank(texts), known)
-
-
-def _filled(texts: list[Any], empty: np.ndarray) -> list[str]:
-    if not empty.any():
-        return texts
-    return ["" if none else one for one, none in zip(texts, empty.tolist(), strict=True)]
-
-
 def _blank(texts: list[str]) -> np.ndarray:
-    return np.fromiter((not one or one.isspace() for one in texts), bool, len(texts))
+    """Which texts hold nothing but blanks."""
+    blank = {one for one in set(texts) if not one or one.isspace()}
+    if not blank:
+        return np.zeros(len(texts), bool)
+    return np.fromiter((one in blank for one in texts), bool, len(texts))

@@ -8,6 +8,7 @@ that they are read back exactly. Files are written aside and renamed, and nothin
 import csv
 import functools
 import io
+import itertools
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -17,8 +18,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cmdpax.errors import FileError, ModelError, ParameterError, cut, in_line, nearest_name, shown
-from cmdpax.model.log_cells import looks_like_number
-from cmdpax.model.log_columns import Column, Table, of_any, of_cells, of_pandas, of_polars
+from cmdpax.model.arrays import as_floats
+from cmdpax.model.log_cells import looks_like_index
+from cmdpax.model.log_columns import (
+    Column,
+    Table,
+    library_of,
+    of_any,
+    of_cells,
+    of_pandas,
+    of_polars,
+)
 from cmdpax.model.log_table import NEXT, Content, to_columns
 from cmdpax.model.words import PLAIN, Words, make_words
 from cmdpax.storage.archives import read_npz
@@ -63,7 +73,7 @@ def open_table(source: Any) -> Table:
     if isinstance(source, str | os.PathLike):
         path = Path(source)
         return _open_csv(path) if ending_of(path) == ".csv" else _open_parquet(path)
-    library = type(source).__module__.partition(".")[0]
+    library = library_of(source)
     if library == "polars" and hasattr(source, "get_columns"):
         return _open_polars("the table", source)
     if library == "pandas" and hasattr(source, "iloc") and hasattr(source, "columns"):
@@ -110,15 +120,16 @@ def _open_parquet(path: Path) -> Table:
     import polars
 
     require_file(path)
+    count = itertools.count(1)
     wrong = (polars.exceptions.PolarsError, polars.exceptions.PanicException, OSError)
 
-    def read(names: list[str]) -> "polars.DataFrame":
-        return polars.read_parquet(path, columns=names, glob=False)
-
-    def column(at: int) -> Column:
+    def read(at: int) -> Column:
+        require_file_room(path, num_rows * next(count) * _MEMORY_PER_CELL)
         try:
-            series = read([names[at]]).to_series()
+            series = polars.read_parquet(path, columns=[names[at]], glob=False).to_series()
             _require_short_texts(path, series)
+            if len(series) != num_rows:
+                raise FileError(f"{path} has columns of different lengths; write it again.")
             return of_polars(series)
         except wrong as error:
             raise _unreadable(path, error) from None
@@ -129,8 +140,7 @@ def _open_parquet(path: Path) -> Table:
         num_rows = lazy.select(polars.len()).collect().item()
     except wrong as error:
         raise _unreadable(path, error) from None
-    require_file_room(path, num_rows * len(names) * _MEMORY_PER_CELL)
-    return Table(str(path), names, num_rows, column, error=FileError)
+    return Table(str(path), names, num_rows, read, error=FileError)
 
 
 def _unreadable(path: Path, error: BaseException) -> FileError:
@@ -191,14 +201,13 @@ def read_archive(path: Path) -> Content:
         FileError: the file cannot be read as one, or has words that no log has.
     """
     entries: dict[str, Any] = dict(read_npz(path, functools.partial(_require_names, path), 8))
-    words = PLAIN
-    if "words" in entries:
-        try:
-            said = parse_json(str(entries.pop("words")))
-        except ValueError as error:
-            raise FileError(f"{path}: its words are not readable: {in_line(error)}.") from None
-        words = _read_words(path, said, entries["constraint_rewards"])
-    return Content(**entries, words=words)
+    if "words" not in entries:
+        return Content(**entries, words=PLAIN)
+    try:
+        said = parse_json(str(entries.pop("words")))
+    except ValueError as error:
+        raise FileError(f"{path}: its words are not readable: {in_line(error)}.") from None
+    return Content(**entries, words=_read_words(path, said, entries["constraint_rewards"]))
 
 
 def _require_names(path: Path, names: Iterable[str]) -> None:
@@ -222,6 +231,8 @@ def _read_words(path: Path, said: Any, constraint_rewards: np.ndarray) -> Words:
     ]
     num_constraints = (0, 0, *constraint_rewards.shape)[-2]
     try:
+        if "ceilings" in said:
+            said["ceilings"] = as_floats("the ceilings", said["ceilings"])
         return make_words((sizes[0], sizes[1], num_constraints), **said)
     except (ParameterError, ModelError) as error:
         raise FileError(f"{path}: in words, {error}") from None
@@ -237,7 +248,6 @@ def write(path: Path, content: Content) -> None:
         entries: dict[str, Any] = {name: getattr(content, name) for name in _ARRAYS}
         if said := content.words.to_dict():
             entries["words"] = np.array(json.dumps(said))
-        to_columns(content)
         write_npz(path, entries)
     elif ending == ".parquet":
         write_atomically(path, to_frame(content).write_parquet)
@@ -279,19 +289,29 @@ def _names_of(words: Words, role: str) -> tuple[str, ...] | None:
 def _csv_text(path: Path, content: Content) -> str:
     columns = to_columns(content)
     named = _named(content, columns)
-    for role, cells in named.items():
-        if _names_of(content.words, role) is None:
-            continue
-        taken = next((one for one in dict.fromkeys(cells) if one and looks_like_number(one)), None)
-        if taken is not None:
-            raise ModelError(
-                f"cannot write {path}: the name {taken!r} could not be told from an index; write a "
-                ".parquet or .npz file."
-            )
+    _require_no_index(path, content.words, named)
+    words = [*columns, *(content.words.state_names or ()), *(content.words.action_names or ())]
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    writer = csv.writer(
+        text,
+        lineterminator="\n",
+        # The writer of Python 3.11 and 3.12 does not see that a carriage return needs quotes.
+        quoting=csv.QUOTE_NONNUMERIC if "\r" in "".join(words) else csv.QUOTE_MINIMAL,
+    )
     writer.writerow(columns)
     # Numbers of Python: the writer uses their `repr`, which is exact, and writes None as nothing.
     lists = [named.get(name) or values.tolist() for name, values in columns.items()]
     writer.writerows(zip(*lists, strict=True))
     return text.getvalue()
+
+
+def _require_no_index(path: Path, words: Words, named: Mapping[str, list[Any]]) -> None:
+    """Refuse names that would be read as indices."""
+    for role, cells in named.items():
+        names = () if _names_of(words, role) is None else dict.fromkeys(filter(None, cells))
+        taken = next(filter(looks_like_index, names), None)
+        if taken is not None:
+            raise ModelError(
+                f"cannot write {path}: the name {taken!r} could not be told from an index; write a "
+                ".parquet or .npz file."
+            )

@@ -5,38 +5,34 @@ The rows of an episode stand together and in order. The state after its last ste
 `next_state`, or stands in one more row whose action and rewards are empty; without either it is -1.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import collections
+import itertools
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from cmdpax.checks import require_count
-from cmdpax.errors import FileError, ModelError, ParameterError, cut, nearest_name, shown
-from cmdpax.model.log_cells import (
-    Named,
-    is_numeric,
-    read_indices,
-    read_labels,
-    read_numbers,
-    read_whole,
-)
-from cmdpax.model.log_columns import Column, Table
+from cmdpax.errors import ModelError, ParameterError, cut, nearest_name, shown
+from cmdpax.model.log_cells import Named, read_indices, read_numbers
+from cmdpax.model.log_columns import Table
+from cmdpax.model.log_rows import Rows, check_rows, find_episodes, to_arrays
 from cmdpax.model.words import Words, make_words
-from cmdpax.storage.limits import max_bytes, max_file_bytes, require_room
 
-NEEDED = ("episode", "step", "state", "action", "reward")
 NEXT = "next_state"
-ROLES = (*NEEDED, NEXT)
-"""What the columns mean that are no constraints; also their names, if nobody says otherwise."""
+ROLES = ("episode", "step", "state", "action", "reward", NEXT)
+"""What columns mean that are no constraints; also their names, if nobody says otherwise."""
 
 
 class Choices(NamedTuple):
-    """What a user says about a table; None where nothing was said."""
+    """What a user says about a table, the arguments of `load_log`; None where nothing was said."""
 
     constraints: Any = None
     horizon: Any = None
     columns: Any = None
-    words: Mapping[str, Any] = {}
+    state_names: Any = None
+    action_names: Any = None
+    objective_name: Any = None
+    units: Any = None
 
 
 class Content(NamedTuple):
@@ -49,67 +45,47 @@ class Content(NamedTuple):
     words: Words
 
 
-class _Rows(NamedTuple):
-    """The N rows: where they belong, and what they say.
-
-    Attributes:
-        episode: which episode, `[N]`.
-        step: counted from 0, `[N]`.
-        ends: whether it is the last row of its episode, `[N]`.
-        states: `[N]`.
-        actions: `[N]`, -1 where a row only tells the state after the last step.
-        next_states: `[N]`, -1 where it is empty.
-        signals: rewards and what the constraints sum up, `[1 + I, N]`.
-    """
-
-    episode: np.ndarray
-    step: np.ndarray
-    ends: np.ndarray
-    states: np.ndarray
-    actions: np.ndarray
-    next_states: np.ndarray
-    signals: np.ndarray
-
-
-# ---------------------------------------------------------------------------------------- reading
+# ----------------------------------------------------------------------------------------- reading
 
 
 def read_table(table: Table, choices: Choices) -> Content:
     """The episodes in a table.
 
     Raises:
-        FileError, ModelError: what a file, or another table, holds is not a log.
+        CmdpaxError: the table's own error, if it does not hold episodes.
         ParameterError: an argument that does not fit the table.
     """
     roles = _find_roles(table, choices.columns)
-    constraints = _find_constraints(table, roles, choices.constraints)
-    words = _said_words(choices.words, constraints)
+    names, fix = _find_constraints(table, roles, choices.constraints)
+    said = _make_words(choices, choices.state_names, choices.action_names, names)
     if not table.num_rows:
         raise table.error(f"{table.title} has no rows; a log has one for every step.")
     columns = {role: table.column(name) for role, name in roles.items()}
-    episode, step, ends = _find_episodes(table, columns["episode"], columns["step"])
+    signals = {"reward": columns["reward"]}
+    signals |= {f"column {shown(cut(name, 60))}": table.column(name) for name in names}
     asked = [Named(role, columns[role]) for role in ("state", NEXT) if role in columns]
-    states = read_indices(table, "state", asked, words.state_names)
-    actions = read_indices(
-        table, "action", [Named("action", columns["action"])], words.action_names
+    episode, step, ends = find_episodes(table, columns["episode"], columns["step"])
+    states = read_indices(table, "state", asked, said.state_names)
+    actions = read_indices(table, "action", [Named("action", columns["action"])], said.action_names)
+    numbers = [
+        read_numbers(table, Named(*named), fix if at else "")
+        for at, named in enumerate(signals.items())
+    ]
+    unknown = np.full_like(episode, -1)
+    rows = Rows(
+        *(episode, step, ends, states.columns[0], actions.columns[0]),
+        next_states=states.columns[1] if len(asked) > 1 else unknown,
+        signals=np.stack(numbers),
     )
-    next_states = np.full_like(states.columns[0], -1) if len(asked) < 2 else states.columns[1]
-    signals = _read_signals(table, columns["reward"], constraints)
-    rows = _Rows(episode, step, ends, states.columns[0], actions.columns[0], next_states, signals)
-    _check_rows(table, rows, columns, constraints)
-    words = words._replace(state_names=states.names, action_names=actions.names)
-    return Content(*_placed(table, rows, choices.horizon), words)
+    check_rows(table, rows, dict(asked), signals)
+    words = _make_words(choices, states.names, actions.names, names)
+    return Content(*to_arrays(table, rows, columns["episode"], choices.horizon), words)
 
 
 def _find_roles(table: Table, given: Any) -> dict[str, str]:
     """The column of each role that the table has."""
-    doubled = (
-        {name for name in table.names if table.names.count(name) > 1}
-        if len(set(table.names)) < len(table.names)
-        else set()
-    )
-    if doubled:
-        double = next(name for name in table.names if name in doubled)
+    double, times = next(iter(collections.Counter(table.names).most_common(1)), ("", 1))
+    if times > 1:
         raise table.error(f"{table.title} has the column {shown(double)} twice; rename one.")
     given = {} if given is None else given
     if not isinstance(given, Mapping):
@@ -124,19 +100,30 @@ def _find_roles(table: Table, given: Any) -> dict[str, str]:
         if name not in table.names and (role != NEXT or role in given):
             other = "" if role in given else f", or say columns={{'{role}': …}}"
             raise table.error(
-                f"{table.title} lacks the column {shown(name)}; {table.nearest(name)}{other}."
+                f"{table.title} lacks the column {shown(name)}; {_hint(table, name)}{other}."
             )
     return {role: name for role, name in roles.items() if name in table.names}
 
 
-def _find_constraints(table: Table, roles: Mapping[str, str], given: Any) -> dict[str, Column]:
-    """The columns of constraints, by their names."""
+def _hint(table: Table, name: object) -> str:
+    """What to do about a column that is not there."""
+    (only,) = table.names if len(table.names) == 1 else ("",)
+    if ";" in only or "\t" in only:
+        return "separate the cells by commas"
+    return table.nearest(name)
+
+
+def _find_constraints(table: Table, roles: Mapping[str, str], given: Any) -> tuple[list[str], str]:
+    """The columns of constraints, and what to do if one of them is none."""
     if given is None:
+        fix = "; say which columns are constraints with constraints=[…]"
         rest = [name for name in table.names if name not in roles.values()]
-        found = {name: table.column(name) for name in rest}
-        for name, column in found.items():
-            _require_meant(table, name, column)
-        return found
+        if any(not name.strip() or name == "Unnamed: 0" for name in rest):
+            raise table.error(
+                f"{table.title} has a column without a name, such as pandas writes for its "
+                f"index{fix}."
+            )
+        return rest, fix
     listed = [given] if isinstance(given, str) else given
     if not isinstance(listed, Sequence | np.ndarray):
         raise ParameterError(f"constraints is {shown(given)}, it must be a list of columns.")
@@ -146,202 +133,24 @@ def _find_constraints(table: Table, roles: Mapping[str, str], given: Any) -> dic
                 f"constraints has {shown(name)}, which is no column of {table.title}; "
                 f"{table.nearest(name)}."
             )
-    if len(set(listed)) < len(listed):
-        raise ParameterError(f"constraints is {shown(given)}, it has a column twice.")
-    return {str(name): table.column(name) for name in listed}
+    return [str(name) for name in listed], ""
 
 
-def _require_meant(table: Table, name: str, column: Column) -> None:
-    """Refuse a column that is a constraint only because nobody said which ones are."""
-    fix = "; say which columns are constraints with constraints=[…]"
-    if not name.strip() or name == "Unnamed: 0":
-        raise table.error(
-            f"{table.title} has a column without a name, such as pandas writes for its index{fix}."
-        )
-    if not is_numeric(column):
-        read_numbers(table, _told(name), column, fix)
-
-
-def _told(name: str) -> str:
-    """A column of a constraint, for sentences."""
-    return f"column {shown(cut(name, 60))}"
-
-
-def _said_words(given: Mapping[str, Any], constraints: Iterable[str]) -> Words:
+def _make_words(choices: Choices, states: Any, actions: Any, constraints: list[str]) -> Words:
     """The words that arguments and columns give."""
-    names = list(constraints)
-    sizes = [
-        len(given[kind]) if isinstance(given.get(kind), Sequence | np.ndarray) else 0
-        for kind in ("state_names", "action_names")
-    ]
-    unnamed = names == [unnamed_constraint(index) for index in range(len(names))]
+    sizes = [len(one) if isinstance(one, Sequence | np.ndarray) else 0 for one in (states, actions)]
+    unnamed = constraints == [unnamed_constraint(index) for index in range(len(constraints))]
     return make_words(
-        (sizes[0], sizes[1], len(names)), constraint_names=None if unnamed else names, **given
+        (sizes[0], sizes[1], len(constraints)),
+        state_names=states,
+        action_names=actions,
+        constraint_names=None if unnamed else constraints,
+        objective_name=choices.objective_name,
+        units=choices.units,
     )
 
 
-def _find_episodes(
-    table: Table, episodes: Column, steps: Column
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Which episode and step each row belongs to, and whether it ends its episode."""
-    labels = read_labels(table, "episode", episodes)
-    counted = read_whole(table, "step", steps)
-    if counted[0] not in (0, 1):
-        table.refuse(0, f"the first step is {counted[0]}; steps count from 0 or from 1")
-    begins = np.concatenate([[True], labels[1:] != labels[:-1]])
-    starts = np.flatnonzero(begins)
-    episode = np.cumsum(begins) - 1
-    step = np.arange(len(labels)) - starts[episode]
-    wrong = counted != counted[0] + step
-    _, firsts = np.unique(labels[starts], return_index=True)
-    again = np.ones(len(starts), bool)
-    again[firsts] = False
-    wrong[starts[again]] = True
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        returns = bool(begins[row] and again[episode[row]])
-        _refuse_order(table, row, counted, episodes, returns, bool(begins[row]))
-    return episode, step, np.append(begins[1:], True)
-
-
-def _refuse_order(
-    table: Table, row: int, steps: np.ndarray, episodes: Column, returns: bool, begins: bool
-) -> None:
-    """Say what is wrong with the place of a row."""
-    step, episode = int(steps[row]), episodes.cell(row)
-    if returns:
-        table.refuse(
-            row,
-            f"the episode {episode} goes on after another one; sort the rows by episode and step, "
-            "or give every episode a label of its own",
-        )
-    if begins:
-        table.refuse(
-            row,
-            f"the episode {episode} begins with step {step}, the first one with {steps[0]}; "
-            "complete it, or count all steps from the same number",
-        )
-    before = int(steps[row - 1])
-    if step == before:
-        why = f"step {step} of the episode {episode} is there twice; remove one of them"
-    elif step < before:
-        why = (
-            f"step {step} of the episode {episode} comes after step {before}; sort the rows, or "
-            "give every episode a label of its own"
-        )
-    else:
-        why = (
-            f"step {step} of the episode {episode} comes after step {before}; add what is missing, "
-            "or end the episode before it"
-        )
-    table.refuse(row, why)
-
-
-def _read_signals(table: Table, reward: Column, constraints: Mapping[str, Column]) -> np.ndarray:
-    """Rewards and what the constraints sum up, `[1 + I, N]`; NaN where a cell is empty."""
-    found = [read_numbers(table, "reward", reward)]
-    found += [read_numbers(table, _told(name), column) for name, column in constraints.items()]
-    return np.stack(found)
-
-
-def _check_rows(
-    table: Table, rows: _Rows, columns: Mapping[str, Column], constraints: Mapping[str, Column]
-) -> None:
-    """Whether the cells of each row go together, and with the next row."""
-    acted = rows.actions >= 0
-    if not acted.any():
-        raise table.error(f"{table.title} has no step: every action is empty.")
-    _refuse_first(table, rows.states < 0, lambda row: "the state is empty; every row needs one")
-    _refuse_first(
-        table,
-        ~acted & ~rows.ends,
-        lambda row: (
-            "the action is empty, but the episode goes on; only its last row may leave it "
-            "out, and then tells the state after the last step"
-        ),
-    )
-    signals = {"reward": columns["reward"]}
-    signals |= {_told(name): column for name, column in constraints.items()}
-    for (what, column), numbers in zip(signals.items(), rows.signals, strict=True):
-        _refuse_first(
-            table,
-            acted & ~np.isfinite(numbers),
-            lambda row, what=what, column=column: (
-                f"the {what} is {column.cell(row)}; every observation must be a finite number"
-            ),
-        )
-        _refuse_first(
-            table,
-            ~acted & ~column.empty,
-            lambda row, what=what, column=column: (
-                f"the {what} is {column.cell(row)}, but the "
-                "action is empty; add it, or leave both empty"
-            ),
-        )
-    if NEXT in columns:
-        _check_next_states(table, rows, columns)
-
-
-def _check_next_states(table: Table, rows: _Rows, columns: Mapping[str, Column]) -> None:
-    _refuse_first(
-        table,
-        (rows.next_states >= 0) & (rows.actions < 0),
-        lambda row: (
-            f"the next_state is {columns[NEXT].cell(row)}, but the action is empty; add "
-            "it, or leave both empty"
-        ),
-    )
-    other = np.append(rows.next_states[:-1] != rows.states[1:], False)
-    _refuse_first(
-        table,
-        ~rows.ends & (rows.next_states >= 0) & other,
-        lambda row: (
-            f"the next_state is {columns[NEXT].cell(row)}, but the state at "
-            f"{table.place(row + 1)} is {columns['state'].cell(row + 1)}; correct one of them, or "
-            "leave next_state empty"
-        ),
-    )
-
-
-def _refuse_first(table: Table, wrong: np.ndarray, why: Any) -> None:
-    """Refuse the first row that is wrong, if there is any."""
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        table.refuse(row, why(row))
-
-
-def _placed(
-    table: Table, rows: _Rows, given: Any
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """The arrays of a log; an episode that is shorter than the horizon is cut short."""
-    acted = rows.actions >= 0
-    longest = int(rows.step[acted].max()) + 1
-    horizon = longest if given is None else require_count("horizon", given)
-    if longest > horizon:
-        row = int(np.argmax(acted & (rows.step >= horizon)))
-        table.refuse(row, f"the episode has more than {horizon} steps; give a larger horizon")
-    count, num_signals = int(rows.episode[-1]) + 1, len(rows.signals)
-    is_file = table.error is FileError
-    require_room(
-        f"the log of {count} episodes and {horizon} steps",
-        8 * count * (horizon * (1 + num_signals) + horizon + 1),
-        "shorten the episodes",
-        table.error,
-        max_file_bytes() if is_file else max_bytes(),
-    )
-    states = np.full((count, horizon + 1), -1)
-    actions = np.full((count, horizon), -1)
-    signals = np.zeros((num_signals, count, horizon))
-    states[rows.episode, rows.step] = rows.states
-    last = acted & rows.ends
-    states[rows.episode[last], rows.step[last] + 1] = rows.next_states[last]
-    places = rows.episode[acted], rows.step[acted]
-    actions[places] = rows.actions[acted]
-    signals[:, *places] = rows.signals[:, acted]
-    return states, actions, signals[0], np.moveaxis(signals[1:], 0, 1)
-
-
-# ---------------------------------------------------------------------------------------- writing
+# ----------------------------------------------------------------------------------------- writing
 
 
 def unnamed_constraint(index: int) -> str:
@@ -353,27 +162,23 @@ def to_columns(content: Content) -> dict[str, np.ndarray]:
     """A row for every step that happened; several runs are pooled, one after the other.
 
     Args:
-        content: a log whose arrays were checked, also for several runs.
+        content: a log whose arrays were checked, also one of several runs.
 
     Raises:
-        ModelError: a state does not exist, or a constraint has the name of another column.
+        ModelError: a constraint has the name of another column.
     """
-    horizon = content.actions.shape[-1]
+    horizon, num_constraints = content.actions.shape[-1], content.constraint_rewards.shape[-2]
     states = content.states.reshape(-1, horizon + 1)
     actions = content.actions.reshape(-1, horizon)
-    num_constraints = content.constraint_rewards.shape[-2]
-    constraint_rewards = content.constraint_rewards.reshape(-1, num_constraints, horizon)
-    names = content.words.constraint_names
-    named = names or tuple(unnamed_constraint(index) for index in range(num_constraints))
-    taken = next((name for name in named if name in ROLES), None)
+    constraint_rewards = content.constraint_rewards.reshape(len(actions), num_constraints, horizon)
+    names = content.words.constraint_names or tuple(map(unnamed_constraint, range(num_constraints)))
+    taken = next((name for name in names if name in ROLES), None)
     if taken is not None:
         raise ModelError(
-            f"a constraint has the name {taken!r}, which is that of another column; write a .npz "
-            "file, or rename it."
+            f"a constraint has the name {taken!r}, as another column of the table; rename it, or "
+            "write a .npz file."
         )
-    played = actions != -1
-    episode, step = np.nonzero(played)
-    _check_indices(content, states, actions, played)
+    episode, step = np.nonzero(actions != -1)
     return {
         "episode": episode,
         "step": step,
@@ -381,25 +186,44 @@ def to_columns(content: Content) -> dict[str, np.ndarray]:
         "action": actions[episode, step],
         "reward": content.rewards.reshape(-1, horizon)[episode, step],
         NEXT: states[episode, step + 1],
-    } | {name: constraint_rewards[episode, i, step] for i, name in enumerate(named)}
+    } | {name: constraint_rewards[episode, index, step] for index, name in enumerate(names)}
 
 
-def _check_indices(
-    content: Content, states: np.ndarray, actions: np.ndarray, played: np.ndarray
-) -> None:
-    """Refuse states and actions that do not exist; a state after the last step may be -1."""
-    before = np.concatenate([played, np.zeros_like(played[:, :1])], axis=1)
-    after = np.concatenate([np.zeros_like(played[:, :1]), played], axis=1)
+def check_content(content: Content) -> None:
+    """Refuse names that no file can hold, and states and actions that do not exist.
+
+    A state after the last step may be -1.
+
+    Raises:
+        ModelError: there are some.
+    """
+    _check_names(content.words)
+    played = content.actions != -1
+    never = np.zeros_like(played[..., :1])
+    acted, arrived = (np.concatenate(pair, axis=-1) for pair in ((played, never), (never, played)))
+    unseen = arrived & ~acted & (content.states == -1)
     words = content.words
-    for name, indices, read, unseen, known in (
-        ("states", states, before | after, after & ~before & (states == -1), words.state_names),
-        ("actions", actions, played, np.zeros_like(played), words.action_names),
+    for name, read, names in (
+        ("states", (acted | arrived) & ~unseen, words.state_names),
+        ("actions", played, words.action_names),
     ):
-        size = np.iinfo(np.int64).max if known is None else len(known)
-        wrong = read & ~unseen & ((indices < 0) | (indices >= size))
+        indices = getattr(content, name)
+        largest = np.iinfo(np.int64).max if names is None else len(names) - 1
+        wrong = read & ((indices < 0) | (indices > largest))
         if wrong.any():
-            place = np.unravel_index(int(np.argmax(wrong)), getattr(content, name).shape)
+            place = tuple(int(at) for at in np.argwhere(wrong)[0])
+            known = "0 or more" if names is None else f"0 … {largest}, as there are names"
             raise ModelError(
-                f"the log's {name}{[int(i) for i in place]} is {indices.ravel()[wrong.argmax()]}, "
-                f"but {name} are 0 or more" + (f", below {size}" if known else "") + "; correct it."
+                f"the log's {name}{list(place)} is {indices[place]}, but {name} are {known}; "
+                "correct it."
             )
+
+
+def _check_names(words: Words) -> None:
+    for name in itertools.chain(*(names or () for names in words[:3])):
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            raise ModelError(
+                f"the name {shown(name)} holds half of a character, which no file can; rename it."
+            ) from None

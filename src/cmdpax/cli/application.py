@@ -15,6 +15,7 @@ from cmdpax.cli.models import inspect, solve
 from cmdpax.cli.output import messages
 from cmdpax.cli.policies import policy
 from cmdpax.cli.reproduction import reproduce
+from cmdpax.cli.safety import solve_safely, uncertainty
 from cmdpax.cli.sweeps import compare, plot, report, sweep
 from cmdpax.cli.watching import watch
 from cmdpax.errors import CmdpaxError, cut
@@ -36,6 +37,8 @@ application.command()(solve)
 application.command()(policy)
 application.command()(frontier)
 application.command()(estimate)
+application.command()(solve_safely)
+application.command()(uncertainty)
 application.command()(iterate)
 application.command()(learn)
 application.command()(algorithms)

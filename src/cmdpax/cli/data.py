@@ -13,6 +13,7 @@ from cmdpax.cli.models import AsJson
 from cmdpax.cli.output import number, print_facts, print_json, wrote
 from cmdpax.errors import ParameterError, nearest_name, shown
 from cmdpax.model.log_table import unnamed_constraint
+from cmdpax.model.words import PLAIN, Words
 from cmdpax.storage.writing import require_target
 
 LogFile = Annotated[
@@ -74,6 +75,7 @@ def read_logged(
     *,
     columns: list[str] | None = None,
     horizon: int | None = None,
+    names: Words = PLAIN,
 ) -> Logged:
     """Read a log, and match the options about constraints with its columns.
 
@@ -83,6 +85,7 @@ def read_logged(
         at_most: the values of `--at-most`.
         columns: the values of `--column`.
         horizon: the value of `--horizon`.
+        names: the states and actions that a policy or a model has, in its order.
 
     Raises:
         FileError: the file cannot be read, or is not a log.
@@ -102,7 +105,12 @@ def read_logged(
     roles = dict(_parse_column(text) for text in columns) if columns else None
     is_table = file.suffix.lower() != ".npz"  # which holds no other columns
     log = cmdpax.load_log(
-        file, constraints=named if named and is_table else None, horizon=horizon, columns=roles
+        file,
+        constraints=named if named and is_table else None,
+        horizon=horizon,
+        columns=roles,
+        state_names=names.state_names,
+        action_names=names.action_names,
     )
     count = log.constraint_rewards.shape[-2]
     names = log.words.constraint_names or [unnamed_constraint(index) for index in range(count)]

@@ -8,12 +8,13 @@ from cmdpax.checks import check_choice, require_count, require_positive, require
 from cmdpax.data.evidence import Evidence, gather
 from cmdpax.data.posterior import Draws, learn_posterior
 from cmdpax.data.robust import Bounds, robust_bounds
-from cmdpax.errors import ParameterError
+from cmdpax.errors import ParameterError, shown
 from cmdpax.jax_context import in_double_precision
 from cmdpax.model.cmdp import CMDP
 from cmdpax.model.empirical import make_model, seen_frequencies
 from cmdpax.model.evaluation import evaluate
 from cmdpax.model.log import Log
+from cmdpax.model.policy import Policy
 from cmdpax.model.validation import validate_policy
 from cmdpax.model.words import Words
 
@@ -176,13 +177,33 @@ def uncertainty(
         words=words,
     )
     seen = seen_model(evidence)
-    checked = validate_policy(seen, policy)
+    checked = validate_policy(seen, in_order_of(evidence.words, policy))
     if method == "robust":
         _require_ranges(evidence)
         return _from_bounds(evidence, checked, confidence)
     require_visits(evidence, seen, checked)
     draws = Draws(learn_posterior(evidence, prior_weight), samples, seed)
     return from_draws(evidence, draws.values(checked), confidence)
+
+
+def in_order_of(words: Words, policy: Any) -> Any:
+    """The policy with its states and actions in the order of the log's names."""
+    if not isinstance(policy, Policy):
+        return policy
+    array = np.asarray(policy)
+    for axis, kind in ((1, "state"), (2, "action")):
+        theirs, ours = getattr(policy.words, f"{kind}_names"), getattr(words, f"{kind}_names")
+        if theirs is None or ours is None or theirs == ours:
+            continue
+        if set(theirs) != set(ours):
+            other = next(iter(sorted(set(theirs) ^ set(ours))))
+            owner = "policy" if other in theirs else "log"
+            raise ParameterError(
+                f"only the {owner} has the {kind} {shown(other)}; read the log with "
+                f"{kind}_names=policy.words.{kind}_names."
+            )
+        array = np.take(array, [theirs.index(name) for name in ours], axis=axis)
+    return array
 
 
 def seen_model(evidence: Evidence) -> CMDP:

@@ -19,14 +19,14 @@ from cmdpax.storage.writing import require_target
 LogFile = Annotated[
     Path, typer.Argument(help="Logged episodes as .csv, .parquet or .npz.", metavar="LOG")
 ]
-Least = Annotated[
+AtLeastBounds = Annotated[
     list[str] | None,
     typer.Option(
         "--at-least",
         help="NAME=NUMBER: a column, and what its sum must reach; NUMBER where there is one.",
     ),
 ]
-Most = Annotated[
+AtMostBounds = Annotated[
     list[str] | None,
     typer.Option("--at-most", help="NAME=NUMBER: a column, and what its sum may reach at most."),
 ]
@@ -179,8 +179,8 @@ def _in_order(file: Path, names: Iterable[str], given: list[_Bound]) -> list[_Bo
 def estimate(
     file: LogFile,
     out: Annotated[Path, typer.Option("--out", help="Write the model: .npz or .json.")],
-    at_least: Least = None,
-    at_most: Most = None,
+    at_least: AtLeastBounds = None,
+    at_most: AtMostBounds = None,
     column: Columns = None,
     horizon: Horizon = None,
     stationary: Stationary = False,

@@ -9,8 +9,8 @@ import typer
 
 import cmdpax
 from cmdpax.cli.data import (
-    AtLeast,
-    AtMost,
+    AtLeastBounds,
+    AtMostBounds,
     Columns,
     Horizon,
     Initial,
@@ -42,8 +42,8 @@ Seed = Annotated[int, typer.Option("--seed", help="The seed of the draws.")]
 
 def solve_safely(
     file: LogFile,
-    at_least: AtLeast = None,
-    at_most: AtMost = None,
+    at_least: AtLeastBounds = None,
+    at_most: AtMostBounds = None,
     confidence: Confidence = 0.95,
     ranges: Ranges = None,
     column: Columns = None,
@@ -100,8 +100,8 @@ def solve_safely(
 def uncertainty(
     file: LogFile,
     policy: Annotated[Path, typer.Argument(help="A policy: .csv, .json or .npz.")],
-    at_least: AtLeast = None,
-    at_most: AtMost = None,
+    at_least: AtLeastBounds = None,
+    at_most: AtMostBounds = None,
     confidence: Annotated[
         float, typer.Option("--confidence", help="The confidence of the intervals.")
     ] = 0.95,

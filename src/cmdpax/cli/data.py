@@ -113,8 +113,8 @@ def read_logged(
         action_names=names.action_names,
     )
     count = log.constraint_rewards.shape[-2]
-    names = log.words.constraint_names or [unnamed_constraint(index) for index in range(count)]
-    bounds = _in_order(file, names, given)
+    signals = log.words.constraint_names or [unnamed_constraint(index) for index in range(count)]
+    bounds = _in_order(file, signals, given)
     return Logged(log, [bound.threshold for bound in bounds], [bound.sense for bound in bounds])
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import cmdpax
+from cmdpax.cli.data import read_logged
 from log_cases import TABLE, write
 
 Run = Callable[..., tuple[int, str, str]]
@@ -187,6 +188,21 @@ def test_refused_archives(run: Run, log: cmdpax.Log) -> None:
     assert "horizon is given, but log.npz holds a whole log" in refused(
         *(run, "log.npz", "--at-most", "energy=2", "--at-most", "parts=2", "--horizon", "3")
     )
+
+
+def test_names_that_are_expected(log: cmdpax.Log, tmp_path: Path) -> None:
+    options = (["parts=0"], ["energy=20"])
+    names = log.words._replace(state_names=("warm", "hot", "cold"))
+    found = read_logged(tmp_path / "log.csv", *options, names=names)
+    assert found.log.words.state_names == ("warm", "hot", "cold")
+    assert found.log.states[0].tolist() == [2, 0, 1]
+    path = tmp_path / "log.npz"
+    log.save(path)
+    assert read_logged(path, *options, names=log.words).log.words == log.words
+    with pytest.raises(
+        cmdpax.ParameterError, match=r"the states of .* are \('cold', 'hot', 'warm'\)"
+    ):
+        read_logged(path, *options, names=names)
 
 
 def test_files_that_cannot_be(run: Run, log: cmdpax.Log) -> None:

@@ -103,19 +103,27 @@ def read_logged(
             "NAME=NUMBER for each."
         )
     roles = dict(_parse_column(text) for text in columns) if columns else None
-    is_table = file.suffix.lower() != ".npz"  # which holds no other columns
-    log = cmdpax.load_log(
-        file,
-        constraints=named if named and is_table else None,
-        horizon=horizon,
-        columns=roles,
-        state_names=names.state_names,
-        action_names=names.action_names,
-    )
+    said: dict[str, Any] = {"horizon": horizon, "columns": roles}
+    if file.suffix.lower() != ".npz":  # which has its own names, and no other columns
+        said |= {"constraints": named or None}
+        said |= {"state_names": names.state_names, "action_names": names.action_names}
+    log = cmdpax.load_log(file, **said)
+    _require_names(file, log, names)
     count = log.constraint_rewards.shape[-2]
     signals = log.words.constraint_names or [unnamed_constraint(index) for index in range(count)]
     bounds = _in_order(file, signals, given)
     return Logged(log, [bound.threshold for bound in bounds], [bound.sense for bound in bounds])
+
+
+def _require_names(file: Path, log: cmdpax.Log, names: Words) -> None:
+    """Refuse a log whose indices stand for other states or actions."""
+    for kind in ("state", "action"):
+        found, expected = (getattr(words, f"{kind}_names") for words in (log.words, names))
+        if found is not None and expected is not None and found != expected:
+            raise ParameterError(
+                f"the {kind}s of {file} are {shown(found)}, expected {shown(expected)}; save the "
+                "log as a table, whose names are looked up."
+            )
 
 
 class _Bound(NamedTuple):

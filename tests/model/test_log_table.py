@@ -325,7 +325,10 @@ def test_integers_that_floats_cannot_tell_apart_are_different_episodes() -> None
             "row 2: the episode 8 begins with step 1, the first one with 0; complete it, or count "
             "all steps from the same number.",
         ),
-        ({"step": [2, 3, 2]}, "row 0: the first step is 2; steps count from 0 or from 1."),
+        (
+            {"step": [2, 3, 2]},
+            "row 0: the first step is 2; steps count from 0 or from 1, in order.",
+        ),
         ({"step": [0, 0.5, 0]}, "row 1: the step is 0.5, expected a whole number."),
         ({"step": [0, np.inf, 0]}, "row 1: the step is inf, expected a whole number."),
         ({"step": [0, 2**40, 0]}, f"row 1: the step is {2**40}, expected a whole number."),

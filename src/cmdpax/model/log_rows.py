@@ -44,7 +44,7 @@ def find_episodes(
     labels = read_labels(table, Named("episode", episodes))
     counted = read_whole(table, Named("step", steps))
     if counted[0] not in (0, 1):
-        table.refuse(0, f"the first step is {counted[0]}; steps count from 0 or from 1")
+        table.refuse(0, f"the first step is {counted[0]}; steps count from 0 or from 1, in order")
     begins = np.concatenate([[True], labels[1:] != labels[:-1]])
     starts = np.flatnonzero(begins)
     episode = np.cumsum(begins) - 1

@@ -1,8 +1,9 @@
-"""CMDPs as Gymnasium environments, and Gymnasium's tables as CMDPs.
+"""CMDPs as Gymnasium environments, and Gymnasium's environments as CMDPs.
 
-`interact` lets a `cmdpax.Agent` decide in an environment, with encoders for observations that are
-no states. `make_env` turns any CMDP into an environment, `SafetyGymnasium` gives it that package's
-step, and `from_env` reads the table of a toy-text environment into a CMDP, to be solved exactly.
+`from_env` reads the table of an environment into a CMDP, and `enumerate_env` makes the table of one
+that has none, to be solved exactly; `play` plays the plan. `interact` lets a `cmdpax.Agent` decide
+in an environment, with encoders for observations that are no states. `make_env` turns any CMDP into
+an environment, and `SafetyGymnasium` gives it that package's step.
 Importing this package registers the built-in families: `gymnasium.make("cmdpax/queue-v0")`.
 
 It needs the extra: `pip install 'cmdpax[gymnasium]'`.
@@ -20,9 +21,11 @@ except ModuleNotFoundError as error:
     ) from None
 
 from cmdpax.gymnasium.encoders import BoxEncoder, MultiDiscreteEncoder
+from cmdpax.gymnasium.enumeration import EnumeratedEnv, enumerate_env
 from cmdpax.gymnasium.environment import CMDPEnv, make_env
 from cmdpax.gymnasium.episodes import Interaction
 from cmdpax.gymnasium.interaction import interact
+from cmdpax.gymnasium.playing import Played, play
 from cmdpax.gymnasium.registration import register_environments
 from cmdpax.gymnasium.safety import SafetyGymnasium
 from cmdpax.gymnasium.tables import from_env
@@ -30,12 +33,16 @@ from cmdpax.gymnasium.tables import from_env
 __all__ = [
     "BoxEncoder",
     "CMDPEnv",
+    "EnumeratedEnv",
     "Interaction",
     "MultiDiscreteEncoder",
+    "Played",
     "SafetyGymnasium",
+    "enumerate_env",
     "from_env",
     "interact",
     "make_env",
+    "play",
 ]
 
 register_environments()

@@ -2,7 +2,7 @@
 
 import inspect
 import numbers
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -175,12 +175,10 @@ def _keys(found: Mapping[Any, Any]) -> str:
     return cut(str(sorted(map(str, found))), _LISTED)
 
 
-def require_one_each(found: Sequence[float] | np.ndarray, count: int) -> np.ndarray:
-    """One number per constraint."""
-    values = np.atleast_1d(np.asarray(found, dtype=float))
-    if values.shape != (count,):
+def require_one_each(found: np.ndarray, count: int, told: str) -> np.ndarray:
+    """One number for each constraint; `told` says how many these are."""
+    if found.shape != (count,):
         raise ParameterError(
-            f"a step has costs of shape {values.shape}, the agent has {count} thresholds; "
-            "give one cost for each."
+            f"a step has costs of shape {found.shape}, {told}; give one cost for each."
         )
-    return values
+    return found

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from cmdpax.errors import CmdpaxWarning, ParameterError
-from cmdpax.gymnasium.readers import given_cost, reader_of, require_one_each
+from cmdpax.gymnasium.readers import as_numbers, given_cost, reader_of, require_one_each
 from cmdpax.gymnasium.stepping import VECTOR, Taken
 from cmdpax.live import Agent
 
@@ -48,9 +48,10 @@ class Signals:
         if not self._at_most.size:
             return np.zeros(0)
         count = self._at_most.size
+        told = f"the agent has {count} thresholds"
         if self._read is None:
-            return require_one_each(self._given(taken), count)
-        found = require_one_each(self._read(state, action, following, taken.info), count)
+            return require_one_each(self._given(taken), count, told)
+        found = require_one_each(self._read(state, action, following, taken.info), count, told)
         return self._from_costs(found) if self._converts else found
 
     def nothing(self) -> np.ndarray:
@@ -75,7 +76,8 @@ class Signals:
 
     def _given(self, taken: Taken) -> np.ndarray:
         """What the environment gives: costs, and constraint rewards where they are wanted."""
-        rewards: Any = taken.info.get("constraint_rewards")
+        given = taken.info.get("constraint_rewards")
+        rewards = None if given is None else as_numbers(given, "info['constraint_rewards']")
         if taken.components is not None and taken.components.size:
             return self._from_components(taken.components)
         if rewards is None or self._at_most.all():

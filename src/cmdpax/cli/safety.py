@@ -21,8 +21,12 @@ from cmdpax.cli.data import (
 )
 from cmdpax.cli.models import AsJson
 from cmdpax.cli.output import number, print_facts, print_json, results, table, wrote
-from cmdpax.errors import InsufficientDataError, ParameterError, nearest_name, shown
+from cmdpax.errors import InsufficientDataError, ModelError, ParameterError, nearest_name, shown
+from cmdpax.model import policy_files
+from cmdpax.model.policy import with_content
 from cmdpax.model.policy_files import ending_of
+from cmdpax.model.validation import check_policy
+from cmdpax.model.words import PLAIN, Words
 from cmdpax.storage.writing import require_target
 
 Confidence = Annotated[
@@ -121,10 +125,13 @@ def uncertainty(
 
     Example: cmdpax uncertainty log.csv policy.csv --at-most energy=60 --stationary
     """
-    judged = cmdpax.load_policy(policy)
-    logged = read_logged(
-        file, at_least, at_most, columns=column, horizon=horizon, names=judged.words
-    )
+    options: dict[str, Any] = {"columns": column, "horizon": horizon}
+    names = _names_in(policy)
+    if names != PLAIN:  # of a table, which may have states that were never logged
+        found_first = read_logged(file, at_least, at_most, **options).log.words
+        names = _joined(names, found_first)
+    judged = _read_policy(policy, names)
+    logged = read_logged(file, at_least, at_most, **options, names=judged.words)
     found = cmdpax.uncertainty(
         logged.log,
         judged,
@@ -143,14 +150,60 @@ def uncertainty(
     facts = [
         ("episodes", logged.log.num_episodes),
         ("method", found.method),
-        (f"{_kind(found)} that all constraints are met", f"{found.probability_met.joint:.4g}"),
+        (f"{_kind(found)} that all constraints are met", _met(found, found.probability_met.joint)),
     ]
     print_facts(f"{policy}, judged by {file}", facts)
     _print_values(found)
 
 
+def _names_in(policy: Path) -> Words:
+    """The names of states and actions in a table of a policy, in order; none if it has indices."""
+    if policy.suffix.lower() != ".csv":
+        return PLAIN
+    import polars
+
+    try:
+        frame = polars.read_csv(policy, columns=["state", "action"], infer_schema=False)
+    except Exception:  # whatever the reader raises: what is wrong is told when it is read
+        return PLAIN
+    found = (sorted({text for text in frame[kind] if text}) for kind in ("state", "action"))
+    states, actions = (None if all(map(str.isdecimal, one)) else tuple(one) for one in found)
+    return Words(state_names=states, action_names=actions)
+
+
+def _joined(one: Words, other: Words) -> Words:
+    """All names of both, in order."""
+    pairs = (
+        (one.state_names, other.state_names),
+        (one.action_names, other.action_names),
+    )
+    states, actions = (
+        None if None in pair else tuple(sorted({*(pair[0] or ()), *(pair[1] or ())}))
+        for pair in pairs
+    )
+    return Words(state_names=states, action_names=actions)
+
+
+def _read_policy(path: Path, names: Words) -> cmdpax.Policy:
+    """A policy, whose table is read with these names."""
+    if names == PLAIN:
+        return cmdpax.load_policy(path)
+    try:
+        known = names.state_names, names.action_names
+        sizes = None if None in known else (len(known[0] or ()), len(known[1] or ()))
+        content = policy_files.read(path, names, sizes)
+        return with_content(content._replace(policy=check_policy(content.policy)))
+    except ModelError as error:
+        raise ModelError(f"{path}: {error}") from None
+
+
 def _kind(found: cmdpax.Uncertainty) -> str:
     return "probability" if found.method == "posterior" else "confidence"
+
+
+def _met(found: cmdpax.Uncertainty, chance: float) -> str:
+    """A probability; the robust bound only shows that something holds, or does not."""
+    return "not shown" if found.method == "robust" and chance == 0 else f"{chance:.4g}"
 
 
 def _print_values(found: cmdpax.Uncertainty, extra: tuple[str, list[str]] | None = None) -> None:
@@ -162,7 +215,7 @@ def _print_values(found: cmdpax.Uncertainty, extra: tuple[str, list[str]] | None
         f"{words.sense(index)} {number(bound)}"
         for index, bound in enumerate(found.thresholds.tolist())
     ]
-    met = [f"{chance:.4g}" for chance in found.probability_met.each]
+    met = [_met(found, chance) for chance in found.probability_met.each]
     columns = [
         [words.label(index) for index in range(len(ends))],
         [f"{value:.5g}" for value in found.expected],

@@ -35,7 +35,7 @@ import numpy as np
 from cmdpax.data.evidence import Evidence
 
 _BISECTIONS = 60
-_WIDEST, _NARROWEST = 40.0, -40.0  # of log (ν - max V) relative to the spread of V
+_WIDEST, _NARROWEST = 30.0, -40.0  # of log (ν - max V) relative to the spread of V
 
 
 class Bounds(NamedTuple):
@@ -211,7 +211,8 @@ def largest_means(outcomes: Outcomes, values: np.ndarray, best: np.ndarray) -> n
         low, high = np.where(far, middle, low), np.where(far, high, middle)
     excess = np.exp(high)
     reached, total = divergence(excess)
+    below = np.bincount(places, shares * gaps / (excess[places] + gaps), count)
+    below = below / np.where(total > 0, total, 1)  # the mean of the gaps under q
     # Mass that the radius leaves goes to the best outcome, though nobody saw it; see Filippi.
     rest = np.maximum(1 - np.exp(np.minimum(reached - radii, 0.0)), 0.0)
-    below = (1 - rest) * np.maximum(1 / np.where(total > 0, total, 1) - excess, 0.0)
-    return np.where(flat | ~np.isfinite(least), best, best - spread * below)
+    return np.where(flat | ~np.isfinite(least), best, best - spread * (1 - rest) * below)

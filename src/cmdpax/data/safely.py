@@ -20,6 +20,7 @@ _SEARCH_DRAWS = 500
 _ROUNDS = 12
 _BOOTSTRAPS = 48
 _CLOSE = 0.05  # standard deviations: a margin this near to the smallest is kept
+_CAUTION = 0.8  # exponent of a change of z: cuts that are still to come make plans safer
 _TRIES = 4  # of certifying with fresh draws
 
 
@@ -221,7 +222,7 @@ class _Search:
     ) -> tuple[_Candidate | None, _Candidate]:
         """The best candidate that reaches the target, and the one that came nearest to it."""
         best: _Candidate | None = None
-        weight = too_small = 0.0
+        weight, wanted = 0.0, _quantile(target)
         for turn in range(_ROUNDS):
             tried = self._try(weight, target)
             if turn == 0 and len(self._evidence.bounds):
@@ -230,13 +231,10 @@ class _Search:
                 nearest = tried
             if tried.probability >= target:
                 best = tried if best is None or tried.value > best.value else best
-                if tried.missing > -_CLOSE or weight == 0 or not tried.optimum:
+                if tried.missing > -_CLOSE or weight == 0:
                     break
-                weight = max(weight + tried.missing, (weight + too_small) / 2)
-            elif tried.optimum:
-                too_small = max(too_small, weight)
-                weight += max(1.02 * tried.missing, 0.02)
             self._cuts.append(tried.cut)
+            weight = _next_weight(weight, tried, wanted)
         assert nearest is not None
         return best, nearest
 
@@ -298,6 +296,16 @@ class _Search:
         quantile = _quantile(self._confidence)
         advice: Advice = advise(self._evidence, nearest.cut, plan.margins, quantile, count)
         return InsufficientDataError(plan.probability_met, self._confidence, plan, advice)
+
+
+def _next_weight(weight: float, tried: _Candidate, wanted: float) -> float:
+    """z of the next plan: in proportion to the margins that the last one had."""
+    if weight == 0:
+        return max(tried.missing, 0.1)
+    if not tried.optimum and tried.missing > 0:  # no margin is large enough: vary what is cut
+        return weight
+    had = max(wanted - tried.missing, 0.1 * wanted)  # standard deviations
+    return weight * float(np.clip(wanted / had, 0.5, 2.0)) ** _CAUTION
 
 
 def _quantile(confidence: float) -> float:

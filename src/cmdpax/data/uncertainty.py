@@ -132,7 +132,7 @@ def uncertainty(
         reward_range: the least and the largest reward of a step. Needed by "robust", and where the
             policy reaches a pair of a state and an action that the log never visited.
         constraint_ranges: the same for constraints: one pair for all, or one for each.
-        num_states: S; None takes the names, or the largest state of the log.
+        num_states: S; None takes the names, or the size of the policy.
         num_actions: A, likewise.
         available: which actions there are, `[S, A]` or `[H, S, A]`; None: all of them.
         prior_weight: how many observations the prior of a row of transitions is worth; None lets
@@ -171,8 +171,8 @@ def uncertainty(
         initial=initial,
         reward_range=reward_range,
         constraint_ranges=constraint_ranges,
-        num_states=num_states,
-        num_actions=num_actions,
+        num_states=_size(policy, 1, num_states, log, words),
+        num_actions=_size(policy, 2, num_actions, log, words),
         available=available,
         words=words,
     )
@@ -184,6 +184,14 @@ def uncertainty(
     require_visits(evidence, seen, checked)
     draws = Draws(learn_posterior(evidence, prior_weight), samples, seed)
     return from_draws(evidence, draws.values(checked), confidence)
+
+
+def _size(policy: Any, axis: int, given: int | None, log: Any, words: dict[str, Any]) -> int | None:
+    """S or A: as given, as many as names, or those of the policy."""
+    kind = ("", "state_names", "action_names")[axis]
+    named = words.get(kind) is not None or getattr(getattr(log, "words", None), kind, None)
+    shape = np.shape(policy) if hasattr(policy, "shape") or isinstance(policy, list) else ()
+    return shape[axis] if given is None and not named and len(shape) == 3 else given
 
 
 def in_order_of(words: Words, policy: Any) -> Any:

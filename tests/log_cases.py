@@ -21,6 +21,20 @@ b,1,cold,off,0.5,0.0,0.0
 """
 """The first episode ends in `hot`, the second is cut short and its end was not observed."""
 
+COLUMNS = {
+    "episode": [7, 7, 8],
+    "step": [0, 1, 0],
+    "state": ["cold", "warm", "cold"],
+    "action": ["low", "off", "low"],
+    "reward": [3.0, 2.0, 3.0],
+    "energy": [6.0, 0.0, 6.5],
+}
+
+
+def changed(**columns: Any) -> dict[str, Any]:
+    """Two short episodes, with other columns."""
+    return COLUMNS | columns
+
 
 def write(path: Path, text: str) -> Path:
     path.write_text(text, encoding="utf-8", newline="")

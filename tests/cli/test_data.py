@@ -190,6 +190,12 @@ def test_refused_archives(run: Run, log: cmdpax.Log) -> None:
     )
 
 
+def test_a_state_that_no_model_has_room_for(run: Run, tmp_path: Path) -> None:
+    write(tmp_path / "log.csv", f"episode,step,state,action,reward\n0,0,{2**31 - 3},0,1\n")
+    sentence = refused(run, "log.csv")
+    assert "the CMDP of 2147483646 states would take more than a million TiB of memory" in sentence
+
+
 def test_names_that_are_expected(log: cmdpax.Log, tmp_path: Path) -> None:
     options = (["parts=0"], ["energy=20"])
     names = log.words._replace(state_names=("warm", "hot", "cold"))

@@ -27,7 +27,7 @@ class Observations(NamedTuple):
         rows: the row of each step, `[N]`, counted through `shape`.
         following: the state that came next, `[N]`; -1 where nobody saw it.
         signals: the rewards and what the constraints sum up, `[1 + I, N]`, as observed.
-        first: how often each state was the first one of an episode, `[S]`.
+        begun: the first state of each episode that has a step.
         available: which actions there are, `[H or 1, S, A]`; None: all of them.
         words: names and units by their arguments, as far as there are any.
     """
@@ -37,7 +37,7 @@ class Observations(NamedTuple):
     rows: np.ndarray
     following: np.ndarray
     signals: np.ndarray
-    first: np.ndarray
+    begun: np.ndarray
     available: np.ndarray | None
     words: dict[str, Any]
 
@@ -45,6 +45,11 @@ class Observations(NamedTuple):
     def num_rows(self) -> int:
         """How many rows there are."""
         return math.prod(self.shape)
+
+    @property
+    def first(self) -> np.ndarray:
+        """How often each state was the first one of an episode, `[S]`; S is not yet bounded."""
+        return np.bincount(self.begun, minlength=self.shape[1])
 
     @property
     def num_constraints(self) -> int:
@@ -104,14 +109,13 @@ def observe(
     require_observed(log, played)
     horizon = played.shape[-1]
     shape = (1 if stationary else horizon, *sizes)
-    first = log.states[..., 0][played[..., 0]]
     return Observations(
         shape,
         horizon,
         _rows(log, played, shape),
         log.states[..., 1:][played],
         np.stack([log.rewards, *np.moveaxis(log.constraint_rewards, -2, 0)])[:, played],
-        np.bincount(first, minlength=sizes[0]),
+        log.states[..., 0][played[..., 0]],
         flags,
         words,
     )

@@ -14,21 +14,25 @@ gradient g_k at any plan d_k, with equality at d_k: each plan that was made adds
 
     ⟨d, u - z g_k⟩ ≥ c + b,
 
-which is a constraint like any other. Pairs without a visit are not planned with where there is
-another action, and earn the worst where there is none.
+which is a constraint like any other. Pairs that were hardly visited are not planned with where
+another action was tried more often: a planner would find those among them that had luck.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from cmdpax.data.posterior import Posterior, dirichlet
+from cmdpax.data.posterior import Posterior
 from cmdpax.errors import InfeasibleError
 from cmdpax.model.cmdp import CMDP
 from cmdpax.model.empirical import make_model
 from cmdpax.model.evaluation import evaluate
-from cmdpax.planning import solve
+from cmdpax.planning.solution import solve
 from cmdpax.planning.many import largest_slack
+
+
+_ENOUGH = 10  # visits of a pair that may always be planned with
+_SHARE = 0.25  # of the visits of the most tried action, which will do where that is less
 
 
 class Cut(NamedTuple):
@@ -46,17 +50,19 @@ class Cut(NamedTuple):
 
 
 def mean_model(posterior: Posterior) -> CMDP:
-    """The expected model, in which what was never tried is avoided, or earns the worst."""
+    """The expected model; what was hardly tried is avoided, what never was earns the worst."""
     evidence = posterior.evidence
     signals = posterior.mean_signals()
-    unseen = posterior.visits.reshape(evidence.found.shape) == 0
+    visits = posterior.visits.reshape(evidence.found.shape)
+    unseen = visits == 0
     for index, signal in enumerate(signals):
         cost = index > 0 and evidence.senses[index - 1] == "at most"
         known = posterior.signals[index]
         signal[unseen] = known.high if cost else known.low
     flags = evidence.found.available
     there = np.ones_like(unseen) if flags is None else flags
-    tried = there & ~unseen
+    least = np.minimum(_SHARE * visits.max(axis=-1, keepdims=True), _ENOUGH)
+    tried = there & ~unseen & (visits >= least)
     found = evidence.found._replace(available=np.where(tried.any(-1, keepdims=True), tried, there))
     transitions, start = posterior.mean_transitions(), posterior.mean_start
     return make_model(found, transitions, signals, evidence.bounds, evidence.senses, start)
@@ -96,7 +102,7 @@ def cut_at(model: CMDP, policy: np.ndarray, posterior: Posterior) -> Cut:
     shape = posterior.evidence.found.shape
     steps, size = shape[0], shape[1] * shape[2]
     occupancy = evaluate(model, policy).occupancy
-    weights = posterior.transitions.sum(axis=1).reshape(shape)
+    weights = posterior.transitions.weights().reshape(shape)
     gradients, totals, shares = [], [], []
     for index, signal in enumerate(model.signals):
         variances = posterior.signals[1 + index].variances().reshape(shape)
@@ -170,10 +176,9 @@ def optimism_of_plans(
 def _twins(model: CMDP, posterior: Posterior, rng: np.random.Generator) -> tuple[CMDP, CMDP]:
     """A model from the posterior, and what data of the same size would say about it."""
     found = posterior.evidence.found
-    rows = dirichlet(posterior.transitions, rng)
-    counts = rng.multinomial(posterior.visits, rows)
-    base = posterior.prior.base
-    again = (counts + base) / (posterior.visits + base.sum(axis=1))[:, None]
+    rows = posterior.transitions.draw_all(rng)
+    sizes = posterior.transitions.counts.sum(axis=1).astype(int)
+    again = posterior.transitions.mean(rng.multinomial(sizes, rows).astype(float))
     true_signals, seen_signals = [], []
     known = np.concatenate([model.rewards[None], model.signals])
     for signal, expected in zip(posterior.signals, known.reshape(len(known), -1), strict=True):

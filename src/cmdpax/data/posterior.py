@@ -1,7 +1,7 @@
 """Models that a log leaves possible, drawn from their posterior.
 
-Rows of transitions come from Dirichlet distributions whose prior the log itself suggests (`prior`).
-The mean of a signal at a pair of a state and an action comes from one of three posteriors:
+Rows of transitions come from mixtures of Dirichlet distributions that the log itself suggests
+(`prior`). The mean of a signal at a pair of a state and an action comes from one of these:
 
 * a signal with few different values has a row of probabilities of these values, drawn likewise;
 * for any other the observations of a pair are taken to be normal around its mean m with a variance
@@ -20,11 +20,10 @@ from typing import NamedTuple
 import numpy as np
 
 from cmdpax.data.evidence import Evidence
-from cmdpax.data.prior import Prior, fit_prior
+from cmdpax.data.prior import Rows, dirichlet, learn_rows
 
 _FEW_VALUES = 20  # a signal with more of them is continuous
 _PRIOR_VARIANCES = 3.0  # ν₀
-_SMALL = 5.0  # Dirichlet rows of less weight are drawn in logarithms
 
 
 class Signal(NamedTuple):
@@ -34,50 +33,44 @@ class Signal(NamedTuple):
         low: the least value it can have.
         high: the largest.
         values: the different values, `[T]`; None if there are many.
-        concentrations: of the Dirichlet distributions over them, `[rows, T]`; None likewise.
+        shares: how often each of them comes, row by row; None likewise.
         means: x̄, `[rows]`.
         spreads: ν₀ σ₀² + Σ_j (x_j - x̄)², `[rows]`.
         visits: n, `[rows]`.
-        scale: what σ² is expected to be.
     """
 
     low: float
     high: float
     values: np.ndarray | None
-    concentrations: np.ndarray | None
+    shares: Rows | None
     means: np.ndarray
     spreads: np.ndarray
     visits: np.ndarray
-    scale: float
 
     def expected(self) -> np.ndarray:
         """The posterior mean, `[rows]`."""
-        middle = np.where(self.visits > 0, self.means, (self.low + self.high) / 2)
-        if self.concentrations is None or self.values is None:
-            return middle
-        weights = self.concentrations.sum(axis=1)
-        return np.where(self.visits > 0, self.concentrations @ self.values / weights, middle)
+        middle = (self.low + self.high) / 2
+        known = self.means if self.shares is None else self.shares.mean() @ self.values
+        return np.where(self.visits > 0, known, middle)
 
     def variances(self) -> np.ndarray:
         """The posterior variance of the mean, about, `[rows]`."""
         flat = (self.high - self.low) ** 2 / 12
-        if self.concentrations is None or self.values is None:
+        if self.shares is None or self.values is None:
             degrees = np.maximum(_PRIOR_VARIANCES + self.visits - 3, 1.0)
             of_mean = self.spreads / degrees / np.maximum(self.visits, 1)
         else:
-            weights = self.concentrations.sum(axis=1)
-            shares = self.concentrations / weights[:, None]
-            second = shares @ self.values**2 - (shares @ self.values) ** 2
-            of_mean = second / (weights + 1)
+            rows = self.shares.mean()
+            second = rows @ self.values**2 - (rows @ self.values) ** 2
+            of_mean = np.maximum(second, 0.0) / (self.shares.weights() + 1)
         return np.where(self.visits > 0, np.minimum(of_mean, flat), flat)
 
     def draw(self, row: int, count: int, rng: np.random.Generator) -> np.ndarray:
         """Draws of the mean at a row, `[count]`."""
         if not self.visits[row]:
             return rng.uniform(self.low, self.high, count)
-        if self.concentrations is not None and self.values is not None:
-            rows = np.broadcast_to(self.concentrations[row], (count, len(self.values)))
-            return dirichlet(rows, rng) @ self.values
+        if self.shares is not None:
+            return np.asarray(self.shares.draw(row, count, rng) @ self.values)
         visits = self.visits[row]
         variances = self.spreads[row] / rng.chisquare(_PRIOR_VARIANCES + visits - 1, count)
         return self._cut_normal(self.means[row], np.sqrt(variances / visits), rng)
@@ -94,35 +87,19 @@ class Signal(NamedTuple):
         return np.clip(drawn, self.low, self.high)
 
 
-def dirichlet(concentrations: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Rows from Dirichlet distributions, `[…, T]`; outcomes of weight 0 have chance 0."""
-    drawn = rng.standard_gamma(concentrations)
-    small = concentrations.sum(axis=-1) < _SMALL
-    if small.any():  # Γ(a) = Γ(a + 1) U^(1/a), which can be smaller than any number
-        weights = concentrations[small]
-        there = weights > 0
-        logs = np.log(rng.standard_gamma(weights + 1))
-        powers = np.log(rng.uniform(np.finfo(float).tiny, 1.0, weights.shape))
-        logs = np.where(there, logs + powers / np.where(there, weights, 1), -np.inf)
-        drawn[small] = np.exp(logs - logs.max(axis=-1, keepdims=True))
-    return np.asarray(drawn / drawn.sum(axis=-1, keepdims=True))
-
-
 class Posterior(NamedTuple):
     """What a log leaves possible.
 
     Attributes:
         evidence: the log and what was declared.
-        transitions: Dirichlet concentrations α b + N, `[rows, S]`.
-        prior: that of the transitions.
+        transitions: the rows of next states.
         signals: the means of signals, one entry each.
         visits: n of each row, `[rows]`.
         start: Dirichlet concentrations of the first state, `[S]`; None if it is known.
     """
 
     evidence: Evidence
-    transitions: np.ndarray
-    prior: Prior
+    transitions: Rows
     signals: tuple[Signal, ...]
     visits: np.ndarray
     start: np.ndarray | None
@@ -137,8 +114,7 @@ class Posterior(NamedTuple):
 
     def mean_transitions(self) -> np.ndarray:
         """The expected rows, `[H or 1, S, A, S]`."""
-        rows = self.transitions / self.transitions.sum(axis=1, keepdims=True)
-        return rows.reshape(*self.evidence.found.shape, -1)
+        return self.transitions.mean().reshape(*self.evidence.found.shape, -1)
 
     def mean_signals(self) -> np.ndarray:
         """The expected signals, `[1 + I, H or 1, S, A]`."""
@@ -155,19 +131,18 @@ def learn_posterior(evidence: Evidence, weight: float | None = None) -> Posterio
     """
     found = evidence.found
     counts = found.counts().astype(float)
-    common = _possible(counts, found.shape)
     owners = np.unravel_index(np.arange(found.num_rows), found.shape)[1]
-    prior = fit_prior(counts, common, owners, weight)
+    transitions = learn_rows(counts, [_possible(counts, found.shape)], owners, weight)
     signals = tuple(
         _signal(found.rows, signal, owners, tuple(bounds))
         for signal, bounds in zip(found.signals, evidence.ranges, strict=True)
     )
     start = found.first.astype(float) if evidence.initial is None else None
-    return Posterior(evidence, counts + prior.base, prior, signals, found.visits(), start)
+    return Posterior(evidence, transitions, signals, found.visits(), start)
 
 
 def _possible(counts: np.ndarray, shape: tuple[int, int, int]) -> np.ndarray:
-    """b̄, `[rows, S]`: the same chance for every state that was seen to follow at that step."""
+    """A base, `[rows, S]`: every state that was seen to follow at that step is as likely."""
     steps, num_states, num_actions = shape
     seen = counts.reshape(steps, -1, num_states).sum(axis=1) > 0
     anywhere = seen.any(axis=0) | ~seen.any()
@@ -191,23 +166,22 @@ def _signal(
     low = signal.min() if np.isnan(bounds[0]) else bounds[0]
     high = signal.max() if np.isnan(bounds[1]) else bounds[1]
     values, which = np.unique(signal, return_inverse=True)
-    few = len(values) <= min(_FEW_VALUES, max(2, len(signal) // 5))
-    concentrations = None
-    if few and len(values) > 1:
-        flat = rows * len(values) + which
-        counts = np.bincount(flat, minlength=num_rows * len(values)).astype(float)
-        counts = counts.reshape(num_rows, -1)
-        common = np.broadcast_to(counts.sum(axis=0) / len(signal), counts.shape)
-        concentrations = counts + fit_prior(counts, common, owners).base
+    few = 1 < len(values) <= min(_FEW_VALUES, max(2, len(signal) // 5))
+    shares = None
+    if few:
+        flat = np.bincount(rows * len(values) + which, minlength=num_rows * len(values))
+        counts = flat.reshape(num_rows, -1).astype(float)
+        even = np.full(counts.shape, 1 / len(values))
+        pooled_shares = np.broadcast_to(counts.sum(axis=0) / len(signal), counts.shape)
+        shares = learn_rows(counts, [even, pooled_shares], owners)
     return Signal(
         float(low),
         float(high),
-        values if concentrations is not None else None,
-        concentrations,
+        values if few else None,
+        shares,
         means,
         _PRIOR_VARIANCES * pooled + squares,
         visits,
-        float(pooled),
     )
 
 
@@ -258,7 +232,6 @@ class Draws:
         for row in rows:
             if row not in self._transitions:
                 rng = np.random.default_rng([self._seed, row])
-                concentrations = np.tile(posterior.transitions[row], (self.count, 1))
-                self._transitions[row] = dirichlet(concentrations, rng)
+                self._transitions[row] = posterior.transitions.draw(row, self.count, rng)
                 drawn = [signal.draw(row, self.count, rng) for signal in posterior.signals]
                 self._signals[row] = np.stack(drawn)

@@ -211,8 +211,8 @@ def largest_means(outcomes: Outcomes, values: np.ndarray, best: np.ndarray) -> n
         low, high = np.where(far, middle, low), np.where(far, high, middle)
     excess = np.exp(high)
     reached, total = divergence(excess)
-    below = np.bincount(places, shares * gaps / (excess[places] + gaps), count)
-    below = below / np.where(total > 0, total, 1)  # the mean of the gaps under q
+    weighted = np.bincount(places, shares * gaps / (excess[places] + gaps), count)
+    below = weighted / np.where(total > 0, total, 1)  # the mean of the gaps under q
     # Mass that the radius leaves goes to the best outcome, though nobody saw it; see Filippi.
     rest = np.maximum(1 - np.exp(np.minimum(reached - radii, 0.0)), 0.0)
     return np.where(flat | ~np.isfinite(least), best, best - spread * (1 - rest) * below)

@@ -27,9 +27,8 @@ from cmdpax.errors import InfeasibleError
 from cmdpax.model.cmdp import CMDP
 from cmdpax.model.empirical import make_model
 from cmdpax.model.evaluation import evaluate
-from cmdpax.planning.solution import solve
 from cmdpax.planning.many import largest_slack
-
+from cmdpax.planning.solution import solve
 
 _ENOUGH = 10  # visits of a pair that may always be planned with
 _SHARE = 0.25  # of the visits of the most tried action, which will do where that is less
@@ -153,10 +152,9 @@ def optimism_of_plans(
     """By how much plans promise too much because they were made from the same data, `[I]`.
 
     A parametric bootstrap: draw a model from the posterior, draw from it data of the same numbers
-    of visits, plan with these, and compare what the plan promises with what it achieves in the
-    model. Where several plans are equally good in truth, noise decides between them three times in
-    the bootstrap (in the data at hand, in the model, in the new data) and once in reality, and the
-    excess is 1/√3 of the real one; hence the factor √3, which is too large elsewhere.
+    of visits, plan with the frequencies of these, and compare what the plan promises with what it
+    achieves in the model. Frequencies, and not posterior means: a posterior whose prior is right
+    promises nothing too much, and the bootstrap would take its prior to be right.
     """
     evidence = posterior.evidence
     signs = evidence.signs
@@ -170,7 +168,7 @@ def optimism_of_plans(
     # over all would count them twice.
     ordered = np.sort(excess, axis=0)
     middle = ordered[count // 4 : count - count // 4].mean(axis=0)
-    return np.sqrt(3.0) * np.maximum(middle, 0.0)
+    return np.asarray(np.maximum(middle, 0.0))
 
 
 def _twins(model: CMDP, posterior: Posterior, rng: np.random.Generator) -> tuple[CMDP, CMDP]:
@@ -178,7 +176,8 @@ def _twins(model: CMDP, posterior: Posterior, rng: np.random.Generator) -> tuple
     found = posterior.evidence.found
     rows = posterior.transitions.draw_all(rng)
     sizes = posterior.transitions.counts.sum(axis=1).astype(int)
-    again = posterior.transitions.mean(rng.multinomial(sizes, rows).astype(float))
+    counts = rng.multinomial(sizes, rows)
+    again = np.where(sizes[:, None] > 0, counts / np.maximum(sizes, 1)[:, None], rows)
     true_signals, seen_signals = [], []
     known = np.concatenate([model.rewards[None], model.signals])
     for signal, expected in zip(posterior.signals, known.reshape(len(known), -1), strict=True):

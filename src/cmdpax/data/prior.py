@@ -44,12 +44,11 @@ class Rows(NamedTuple):
     components: np.ndarray
     chances: np.ndarray
 
-    def mean(self, counts: np.ndarray | None = None) -> np.ndarray:
-        """The expected rows, `[rows, T]`; of other counts of the same sizes, if some are given."""
-        counts = self.counts if counts is None else counts
+    def mean(self) -> np.ndarray:
+        """The expected rows, `[rows, T]`."""
         weights = self.components[:, 1]
-        each = self.chances / (counts.sum(axis=1, keepdims=True) + weights)
-        total = counts * each.sum(axis=1, keepdims=True)
+        each = self.chances / (self.counts.sum(axis=1, keepdims=True) + weights)
+        total = self.counts * each.sum(axis=1, keepdims=True)
         for number, base in enumerate(self.bases):
             own = self.components[:, 0] == number
             total += base * (each[:, own] @ weights[own])[:, None]

@@ -208,9 +208,9 @@ class _Search:
         nearest: _Candidate | None = None
         for attempt in range(_TRIES):
             found, nearest = self._find(target, nearest)
-            if found is None:
+            if found is None and nearest.probability < self._confidence:
                 break
-            plan = self._certify(found, attempt)
+            plan = self._certify(found or nearest, attempt)
             if plan.certified:
                 return plan
             target = min((target + 1) / 2, 1 - 1 / _SEARCH_DRAWS)

@@ -23,6 +23,14 @@ def test_it_can_be_written(queue: cmdpax.Frontier, ending: str, tmp_path: Path) 
     assert path.stat().st_size > 2000
 
 
+def test_a_path_may_be_text(queue: cmdpax.Frontier, tmp_path: Path) -> None:
+    figure = plot_frontier(queue)
+    save_figure(figure, str(tmp_path / "frontier.png"))
+    assert (tmp_path / "frontier.png").stat().st_size > 2000
+    with pytest.raises(cmdpax.FileError, match=r"frontier.txt has the ending '.txt'; pictures are"):
+        save_figure(figure, str(tmp_path / "frontier.txt"))
+
+
 def test_lines_are_the_feasible_points_from_left_to_right(queue: cmdpax.Frontier) -> None:
     above, below = plot_frontier(queue).axes
     drawn = [1, 4, 3, 0]

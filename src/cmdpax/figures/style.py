@@ -29,14 +29,15 @@ def require_picture(path: Path) -> None:
     require_target(path)
 
 
-def save_figure(figure: "Figure", path: Path) -> None:
+def save_figure(figure: "Figure", path: str | Path) -> None:
     """Write a picture, whole or not at all."""
+    target = Path(path)
 
     def write(file: BinaryIO) -> None:
-        figure.savefig(file, format=path.suffix[1:].lower(), dpi=200)
+        figure.savefig(file, format=target.suffix[1:].lower(), dpi=200)
 
-    require_picture(path)
-    write_atomically(path, write)
+    require_picture(target)
+    write_atomically(target, write)
 
 
 def canvas(

@@ -1,9 +1,12 @@
 """Make the pictures of the documentation: `python docs/images/make.py`, about two minutes.
 
 Three are figures that `cmdpax reproduce` draws, one shows its page in a browser (chromium must be
-there), one is an example's; the others are of a frontier, of policies and of the audit.
+there), one is an example's, three are the cookbook's; the others are of a frontier, of policies and
+of the audit.
 """
 
+import contextlib
+import doctest
 import runpy
 import shutil
 import tempfile
@@ -44,11 +47,23 @@ def draw_policies() -> None:
     save_figure(plot_policy(stream, cmdpax.solve(stream).policy), HERE / "policy-steps.png")
 
 
+def draw_cookbook() -> None:
+    """The pictures of `cookbook.md`, by running the page; they are all that it writes."""
+    text = (HERE.parent / "cookbook.md").read_text(encoding="utf-8")
+    blocks = "".join(part.split("```")[0] for part in text.split("```pycon\n")[1:])
+    examples = doctest.DocTestParser().get_examples(blocks)
+    names: dict[str, Any] = {}
+    with contextlib.chdir(HERE):
+        for example in examples:
+            exec(example.source, names)
+
+
 if __name__ == "__main__":
     queue = cmdpax.environments.make("queue")
     figure = plot_frontier(cmdpax.frontier(queue), own_threshold=queue.bounds[0])
     save_figure(figure, HERE / "frontier.png")
     draw_policies()
+    draw_cookbook()
     with tempfile.TemporaryDirectory() as folder:
         made = cmdpax.reproduce(folder)
         for path in made.figures:

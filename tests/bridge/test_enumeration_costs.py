@@ -109,6 +109,8 @@ BARE = Table([[0]], [[0.0]], [[0]])
         (Table([[0]], [[np.inf]], [[0]]), {}, "reward of action 0 in the state 0 is inf; it must"),
         (BARE, {"samples": 0}, "samples is 0, it must be a whole number of at least 1"),
         (BARE, {"resets": 0}, "resets is 0, it must be"),
+        (BARE, {"seed": "first"}, "seed is 'first', it must be"),
+        (BARE, {"costs": "toll.paid", "limits": [[1], [1, 2]]}, r"limits is .* cannot be read as"),
         (BARE, {"max_states": 1.5}, "max_states is 1.5, it must be"),
         (BARE, {"state_name": ["a"]}, "enumerate_env has no argument 'state_name'; did you mean"),
         (BARE, {"decoder": lambda a: a}, "the number of actions is not known; give decoder=, a l"),

@@ -22,6 +22,7 @@ ALIKE: list[list[Any]] = [
     [np.arange(99), np.arange(99, dtype=np.uint8)],
     [np.full((9, 9), -0.0), np.zeros((9, 9), np.float32)],
     [{"b": 2, "a": [1]}, {"a": (1,), "b": 2.0}],
+    [{1: 2, "a": 3}, {"a": 3, 1: 2}],
     ["text", np.str_("text")],
     [None],
 ]
@@ -97,6 +98,14 @@ def test_short_states_are_names(observations: list[Any], names: Any) -> None:
     for one in observations:
         found.find(one)
     assert found.names() == names
+
+
+def test_an_observation_that_changes_later_stays_what_it_was() -> None:
+    found, shown = FoundStates(None, None, 10), np.array([0, 1])
+    found.find(shown)
+    shown += 1
+    assert found.find(shown) == 1
+    assert [state.tolist() for state in found.states] == [[0, 1], [1, 2]]
 
 
 class Wrong(BoxEncoder):

@@ -52,6 +52,26 @@ def test_the_same_seed_is_the_same_play() -> None:
     assert (first.rewards != other.rewards).any()
 
 
+class Guess(gymnasium.Env[Any, Any]):
+    """A coin is thrown in every step; the action guesses it."""
+
+    observation_space, action_space = gymnasium.spaces.Discrete(1), gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[int, dict[str, Any]]:
+        super().reset(seed=seed)
+        return 0, {}
+
+    def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        return 0, float((self.np_random.random() >= 0.5) == action), False, False, {}
+
+
+@pytest.mark.parametrize("seed", [0, 1, None])
+def test_the_policy_does_not_draw_the_numbers_of_the_environment(seed: Any) -> None:
+    """With the same generator, every guess would be right."""
+    played = play(Guess(), np.full((20, 1, 2), 0.5), 200, seed=seed)
+    assert played.value.mean == pytest.approx(10, abs=0.9)
+
+
 def test_a_policy_that_is_the_same_at_every_step() -> None:
     env = make_env(PAPER)
     long, short = play(env, UNIFORM, 6, seed=1), play(env, UNIFORM[:1], 6, horizon=5, seed=1)
@@ -97,6 +117,7 @@ def test_it_prints_as_a_line() -> None:
         (UNIFORM, {"encoder": lambda o: o + 9}, r"the observation \d is the state \d+, the policy"),
         (UNIFORM, {"encoder": lambda o: None}, "is the state None, the policy has the states 0 …"),
         (UNIFORM, {"num_episodes": 0}, "num_episodes is 0"),
+        (UNIFORM, {"seed": -1}, "seed is -1, it must be a whole number of at least 0"),
         (UNIFORM, {"costs": "tolls"}, "info has no 'tolls'"),
     ],
 )

@@ -139,6 +139,7 @@ def enumerate_env(
     """
     horizon = require_count("horizon", horizon)
     samples, max_states = require_count("samples", samples), require_count("max_states", max_states)
+    seed = None if seed is None else require_count("seed", seed, 0)
     require_words("enumerate_env", words)
     require_single(env, "which cannot be tried; give a single environment, or enumerate one")
     found = FoundStates(env, encoder, max_states)
@@ -206,7 +207,7 @@ def _costs(
         if costs is not None:
             raise ParameterError("costs came without limits; give both or neither.")
         return lambda *_: np.zeros(0), np.zeros(0)
-    bounds = as_limits(limits, np.size(limits))
+    bounds = as_limits(limits)
     read: Reader | None = None if costs is None else reader_of(costs, pairs if numbered else None)
 
     def of_step(state: Any, action: int, following: Any, taken: Taken) -> np.ndarray:

@@ -34,9 +34,11 @@ def named_costs(
     return named, as_limits(limits, len(named))
 
 
-def as_limits(limits: Any, count: int) -> np.ndarray:
-    """One finite number for each cost; a number will do for one."""
+def as_limits(limits: Any, count: int | None = None) -> np.ndarray:
+    """One finite number for each cost; a number will do for one. None: as many as there are."""
     bounds = np.atleast_1d(_as_numbers("limits", limits))
+    if count is None:
+        count = len(bounds)
     if bounds.shape != (count,):
         raise ParameterError(
             f"limits is {reprlib.repr(limits)}, but the number of costs is {count}; give one "

@@ -1,5 +1,6 @@
 """The states of an environment that are found by trying it, told apart by what is observed."""
 
+import copy
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
@@ -85,7 +86,7 @@ class FoundStates:
                     "max_states= if there are more, or an encoder= that keeps what matters, if "
                     "observations have something that grows, such as a time or a score."
                 )
-            self.states.append(value)
+            self.states.append(copy.deepcopy(value))  # some environments change what they show
         return place
 
     def names(self) -> list[str] | None:
@@ -124,7 +125,8 @@ def frozen(value: Any) -> Hashable:
     if isinstance(value, np.generic):
         return frozen(value.item())
     if isinstance(value, Mapping):
-        return tuple((frozen(name), frozen(entry)) for name, entry in sorted(value.items()))
+        entries = sorted(value.items(), key=lambda entry: str(entry[0]))
+        return tuple((frozen(name), frozen(entry)) for name, entry in entries)
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         return tuple(frozen(entry) for entry in value)
     if isinstance(value, float):

@@ -99,9 +99,10 @@ def play(
         >>> print(f"{plan.value:.3f} is promised, {played.value} was earned")
         0.466 is promised, 0.474 ± 0.044 was earned
         >>> print(played.constraint_values[0])
-        0.102 ± 0.027
+        0.104 ± 0.027
     """
     count = require_count("num_episodes", num_episodes)
+    seed = None if seed is None else require_count("seed", seed, 0)
     chosen = _policy(policy, horizon)
     require_single(env, "a policy plays in one; give it a single environment, or play in one")
     require_states(env, encoder)
@@ -163,7 +164,8 @@ class _Player:
     ) -> None:
         self._env, self._cumulative, self._read = env, cumulative, read
         self._encode, self._decode, self._objective = encode, decode, objective
-        self._generator = np.random.default_rng(seed)
+        # Environments draw from `default_rng(seed)`: the policy must not draw the same numbers.
+        self._generator = np.random.default_rng(None if seed is None else [1, seed])
         self._given = False  # whether the environment gives costs without being asked
 
     def play(self, seed: int | None) -> tuple[float, np.ndarray, int, bool]:

@@ -60,7 +60,8 @@ class Trials:
         """
         self._env, self._found, self._actions = env, found, actions
         self._objective, self._costs, self._samples = objective, costs, samples
-        self._generator = np.random.default_rng(seed)
+        # Environments draw from `default_rng(seed)`: these must be other numbers.
+        self._generator = np.random.default_rng(None if seed is None else [1, seed])
         self._alive: list[int] = []  # states in which episodes go on, as they were found
         self._places: dict[int, list[Any]] = {}  # where each of them was met
         self._met: dict[int, int] = {}  # how often

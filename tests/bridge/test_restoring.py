@@ -10,7 +10,7 @@ import pytest
 from gymnasium.spaces import Discrete
 
 import cmdpax
-from cmdpax.gymnasium import enumerate_env
+from cmdpax.gymnasium import enumerate_env, interact, play
 from cmdpax.gymnasium.restoring import restorer_of
 
 
@@ -221,3 +221,31 @@ def test_states_that_a_function_reaches_are_tried_too() -> None:
     more = enumerate_env(env, 3, set_state=put, decoder=[0], states=[3])
     assert more.cmdp.transitions.successors[0, 3, 0, 0] == 2
     assert more.cmdp.initial.tolist() == [0, 1, 0, 0, 0]
+
+
+class Sealed:
+    """Two rooms, of which the second pays; nothing about it can be copied or set."""
+
+    __slots__ = ("place",)
+
+    def reset(self, seed: int | None = None) -> tuple[int, dict[str, Any]]:
+        self.place = 0
+        return 0, {}
+
+    def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        reward, self.place = float(self.place), action
+        return self.place, reward, False, False, {"cost": float(action)}
+
+
+def test_what_the_sentence_advises_works() -> None:
+    """An agent plays, and the log makes the model that trying could not."""
+    sizes = {"num_states": 2, "num_actions": 2, "horizon": 4, "initial": 0}
+    system = {"thresholds": [4.0], "senses": "at most", "seed": 0}
+    agent = cmdpax.Agent("vanilla-dual", **sizes, **system)
+    log = interact(Sealed(), agent, 60, log=True).log
+    model = cmdpax.estimate(log, limits=2.0, stationary=True)
+    plan = cmdpax.solve(model)
+    assert (plan.value, plan.constraint_values[0]) == pytest.approx((2.0, 2.0))
+    played = play(Sealed(), plan.policy, 200, seed=0)
+    assert played.value.mean == pytest.approx(2.0, abs=0.2)
+    assert played.constraint_values[0].mean == pytest.approx(2.0, abs=0.2)

@@ -62,15 +62,16 @@ class Signal(NamedTuple):
         else:
             rows = self.shares.mean()
             second = rows @ self.values**2 - (rows @ self.values) ** 2
-            of_mean = np.maximum(second, 0.0) / (self.shares.weights() + 1)
+            of_mean = np.maximum(second, 0.0) / (self.shares.sizes() + 1)
         return np.where(self.visits > 0, np.minimum(of_mean, flat), flat)
 
-    def draw(self, row: int, count: int, rng: np.random.Generator) -> np.ndarray:
-        """Draws of the mean at a row, `[count]`."""
+    def draw(self, row: int, mixing: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Draws of the mean at a row, `[count]`, with π of the rows of values, `[count, M]`."""
+        count = len(mixing)
         if not self.visits[row]:
             return rng.uniform(self.low, self.high, count)
         if self.shares is not None:
-            return np.asarray(self.shares.draw(row, count, rng) @ self.values)
+            return np.asarray(self.shares.draw(np.full(count, row), mixing, rng) @ self.values)
         visits = self.visits[row]
         variances = self.spreads[row] / rng.chisquare(_PRIOR_VARIANCES + visits - 1, count)
         return self._cut_normal(self.means[row], np.sqrt(variances / visits), rng)
@@ -197,6 +198,11 @@ class Draws:
         self._transitions: dict[int, np.ndarray] = {}
         self._signals: dict[int, np.ndarray] = {}
         rng = np.random.default_rng([seed, posterior.visits.size])
+        self._mixing = posterior.transitions.draw_mixing(count, rng)
+        self._mixings = [
+            np.ones((count, 1)) if signal.shares is None else signal.shares.draw_mixing(count, rng)
+            for signal in posterior.signals
+        ]
         if posterior.start is None:
             self._start = np.repeat(posterior.mean_start[None], count, axis=0)
         else:
@@ -232,6 +238,11 @@ class Draws:
         for row in rows:
             if row not in self._transitions:
                 rng = np.random.default_rng([self._seed, row])
-                self._transitions[row] = posterior.transitions.draw(row, self.count, rng)
-                drawn = [signal.draw(row, self.count, rng) for signal in posterior.signals]
-                self._signals[row] = np.stack(drawn)
+                many = np.full(self.count, row)
+                self._transitions[row] = posterior.transitions.draw(many, self._mixing, rng)
+                self._signals[row] = np.stack(
+                    [
+                        signal.draw(row, mixing, rng)
+                        for signal, mixing in zip(posterior.signals, self._mixings, strict=True)
+                    ]
+                )

@@ -14,19 +14,21 @@ actions and other steps lead to similar places. Counts N of a row then have the 
 but for a constant, and π are those that all counts of a log suggest: the mode of their posterior,
 by expectation maximisation, with ten more rows that are like none in particular. A row that was
 seen thirty times and always led to one place is believed to be certain, where other rows are.
+
+A base that comes from n' observations of other rows is not known better than these tell, so that a
+weight α counts as α n'/(α + n').
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-WEIGHTS = np.geomspace(0.03, 300.0, 13)
-"""α, in observations."""
+WEIGHTS = np.geomspace(0.03, 3.0, 8)
+"""α, in observations. Larger ones would draw rows to each other which differ in truth."""
 SHARES = (0.5, 0.9, 0.99)
 """How much of a base is what the other rows of the same state have shown."""
 _MORE_ROWS = 10.0
 _STEPS = 200  # of expectation maximisation
-_NEVER = 1e-6  # a component of less probability is left out of a row
 
 
 class Rows(NamedTuple):
@@ -35,44 +37,57 @@ class Rows(NamedTuple):
     Attributes:
         counts: N, `[rows, T]`.
         bases: the different b, `[B, rows, T]`.
-        components: (the number of its base, α) of each component, `[M, 2]`.
-        chances: of each component after the observations, `[rows, M]`; small ones are 0.
+        numbers: the base of each component, `[M]`.
+        weights: α of each component in each row, `[rows, M]`.
+        likelihoods: of each row under each component, `[rows, M]`; the largest is 1.
+        support: how many rows are behind each component, `[M]`: their expected number, and its part
+            of the ten more rows.
     """
 
     counts: np.ndarray
     bases: np.ndarray
-    components: np.ndarray
-    chances: np.ndarray
+    numbers: np.ndarray
+    weights: np.ndarray
+    likelihoods: np.ndarray
+    support: np.ndarray
+
+    @property
+    def chances(self) -> np.ndarray:
+        """The probability of each component after the observations, `[rows, M]`."""
+        joint = self.likelihoods * self.support
+        return np.asarray(joint / joint.sum(axis=1, keepdims=True))
 
     def mean(self) -> np.ndarray:
         """The expected rows, `[rows, T]`."""
-        weights = self.components[:, 1]
-        each = self.chances / (self.counts.sum(axis=1, keepdims=True) + weights)
+        chances = self.chances
+        each = chances / (self.counts.sum(axis=1, keepdims=True) + self.weights)
         total = self.counts * each.sum(axis=1, keepdims=True)
         for number, base in enumerate(self.bases):
-            own = self.components[:, 0] == number
-            total += base * (each[:, own] @ weights[own])[:, None]
+            own = self.numbers == number
+            total += base * (each * self.weights)[:, own].sum(axis=1, keepdims=True)
         return np.asarray(total)
 
-    def weights(self) -> np.ndarray:
+    def sizes(self) -> np.ndarray:
         """n + α, about, `[rows]`: how many observations are behind each row."""
-        return np.asarray(self.counts.sum(axis=1) + self.chances @ self.components[:, 1])
+        return np.asarray(self.counts.sum(axis=1) + (self.chances * self.weights).sum(axis=1))
 
-    def draw(self, row: int, count: int, rng: np.random.Generator) -> np.ndarray:
-        """One row, drawn many times, `[count, T]`."""
-        return self._drawn(np.full(count, row), rng)
+    def draw_mixing(self, count: int, rng: np.random.Generator) -> np.ndarray:
+        """π, drawn many times, `[count, M]`: it is not known either, and all rows share it."""
+        return dirichlet(np.tile(self.support, (count, 1)), rng)
 
-    def draw_all(self, rng: np.random.Generator) -> np.ndarray:
-        """Every row once, `[rows, T]`."""
-        return self._drawn(np.arange(len(self.counts)), rng)
+    def draw(self, rows: np.ndarray, mixing: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Rows, `[N, T]`.
 
-    def _drawn(self, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        cumulated = np.cumsum(self.chances[rows], axis=1)
-        cumulated /= cumulated[:, -1:]
-        which = (rng.random((len(rows), 1)) >= cumulated).sum(axis=1)
-        numbers, weights = self.components[which].T
-        bases = self.bases[numbers.astype(int), rows]
-        return dirichlet(self.counts[rows] + weights[:, None] * bases, rng)
+        Args:
+            rows: which ones, `[N]`.
+            mixing: π, `[N, M]`.
+            rng: the generator.
+        """
+        joint = np.cumsum(self.likelihoods[rows] * mixing, axis=1)
+        which = (rng.random((len(rows), 1)) * joint[:, -1:] >= joint).sum(axis=1)
+        which = np.minimum(which, len(self.numbers) - 1)
+        bases = self.bases[self.numbers[which], rows]
+        return dirichlet(self.counts[rows] + self.weights[rows, which][:, None] * bases, rng)
 
 
 def dirichlet(concentrations: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -105,55 +120,59 @@ def learn_rows(
         weight: α, if it is known; the prior is then α times the first base.
     """
     if weight is not None:
-        components, chances = np.array([[0.0, weight]]), np.ones((len(counts), 1))
-        return Rows(counts, np.stack(common[:1]), components, chances)
-    others = _others(counts, common[-1], owners)
+        ones = np.ones((len(counts), 1))
+        return Rows(counts, np.stack(common[:1]), np.zeros(1, int), weight * ones, ones, ones[0])
+    others, known = _others(counts, common[-1], owners)
     mixed = [(1 - share) * common[-1] + share * others for share in SHARES]
     bases = np.stack([*common, *mixed])
-    components = np.array([[number, alpha] for number in range(len(bases)) for alpha in WEIGHTS])
-    likelihoods = _log_likelihoods(counts, bases, components)
-    return Rows(counts, bases, components, _chances(likelihoods))
+    numbers = np.repeat(np.arange(len(bases)), len(WEIGHTS))
+    weights = np.tile(WEIGHTS, (len(counts), len(bases)))
+    limited = numbers >= len(common)
+    weights[:, limited] /= 1 + weights[:, limited] / np.maximum(known, 1)[:, None]
+    log_likelihoods = _log_likelihoods(counts, bases, numbers, weights)
+    likelihoods = np.exp(log_likelihoods - log_likelihoods.max(axis=1, keepdims=True))
+    return Rows(counts, bases, numbers, weights, likelihoods, _support(likelihoods))
 
 
-def _others(counts: np.ndarray, common: np.ndarray, owners: np.ndarray) -> np.ndarray:
-    """Frequencies in the other rows of the same state, `[rows, T]`, where the base allows them."""
+def _others(
+    counts: np.ndarray, common: np.ndarray, owners: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Frequencies in the other rows of the same state, `[rows, T]`, and their numbers, `[rows]`."""
     totals = np.zeros((owners.max() + 1, counts.shape[1]))
     np.add.at(totals, owners, counts)
     rest = np.where(common > 0, totals[owners] - counts, 0.0)
-    sums = rest.sum(axis=1, keepdims=True)
-    return np.where(sums > 0, rest / np.maximum(sums, 1), common)
+    sums = rest.sum(axis=1)
+    shares = rest / np.maximum(sums, 1)[:, None]
+    return np.where(sums[:, None] > 0, shares, common), sums
 
 
-def _log_likelihoods(counts: np.ndarray, bases: np.ndarray, components: np.ndarray) -> np.ndarray:
+def _log_likelihoods(
+    counts: np.ndarray, bases: np.ndarray, numbers: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
     """log of the probability of each row's counts, `[rows, M]`, but for a constant."""
     from scipy.special import gammaln
 
     rows, outcomes = np.nonzero(counts)
     observed, sizes = counts[rows, outcomes], counts.sum(axis=1)
     found = []
-    for number, weight in components:
-        prior = weight * bases[int(number), rows, outcomes]
+    for number, weight in zip(numbers, weights.T, strict=True):
+        prior = weight[rows] * bases[number, rows, outcomes]
         gained = gammaln(prior + observed) - gammaln(prior)
         total = np.bincount(rows, gained, len(counts))
         found.append(total + gammaln(weight) - gammaln(weight + sizes))
     return np.stack(found, axis=1)
 
 
-def _chances(log_likelihoods: np.ndarray) -> np.ndarray:
-    """The chances of the components, row by row, by expectation maximisation."""
-    count = log_likelihoods.shape[1]
-    likelihoods = np.exp(log_likelihoods - log_likelihoods.max(axis=1, keepdims=True))
-    common = np.full(count, 1 / count)
+def _support(likelihoods: np.ndarray) -> np.ndarray:
+    """How many rows are behind each component, `[M]`, by expectation maximisation."""
+    count = likelihoods.shape[1]
+    support = np.ones(count)
     told = likelihoods.min(axis=1) < 1 - 1e-9  # the others are as probable under all of them
     for _ in range(_STEPS):
-        joint = likelihoods[told] * common
-        shares = (joint / joint.sum(axis=1, keepdims=True)).sum(axis=0)
-        following = (shares + _MORE_ROWS / count) / (told.sum() + _MORE_ROWS)
-        moved = np.abs(following - common).max()
-        common = following
-        if moved < 1e-6:
+        joint = likelihoods[told] * support
+        following = (joint / joint.sum(axis=1, keepdims=True)).sum(axis=0) + _MORE_ROWS / count
+        moved = np.abs(following - support).max()
+        support = following
+        if moved < 1e-4:
             break
-    chances = likelihoods * common
-    chances /= chances.sum(axis=1, keepdims=True)
-    chances[chances < _NEVER] = 0.0
-    return np.asarray(chances / chances.sum(axis=1, keepdims=True))
+    return support

@@ -12,8 +12,8 @@ actions and other steps lead to similar places. Counts N of a row then have the 
     Σ_m π_m Γ(α_m) / Γ(α_m + n) · Π_t Γ(α_m b_mt + N_t) / Γ(α_m b_mt),        n = Σ_t N_t,
 
 but for a constant, and π are those that all counts of a log suggest: the mode of their posterior,
-by expectation maximisation, with ten more rows that are like none in particular. A row that was
-seen thirty times and always led to one place is believed to be certain, where other rows are.
+by expectation maximisation, with ten more rows, most of them spread out. A row that was seen thirty
+times and always led to one place is believed to be certain, where other rows are.
 
 A base that comes from n' observations of other rows is not known better than these tell, so that a
 weight α counts as α n'/(α + n').
@@ -165,12 +165,13 @@ def _log_likelihoods(
 
 def _support(likelihoods: np.ndarray) -> np.ndarray:
     """How many rows are behind each component, `[M]`, by expectation maximisation."""
-    count = likelihoods.shape[1]
-    support = np.ones(count)
+    more = np.tile(WEIGHTS, likelihoods.shape[1] // len(WEIGHTS))
+    more *= _MORE_ROWS / more.sum()
+    support = more
     told = likelihoods.min(axis=1) < 1 - 1e-9  # the others are as probable under all of them
     for _ in range(_STEPS):
         joint = likelihoods[told] * support
-        following = (joint / joint.sum(axis=1, keepdims=True)).sum(axis=0) + _MORE_ROWS / count
+        following = (joint / joint.sum(axis=1, keepdims=True)).sum(axis=0) + more
         moved = np.abs(following - support).max()
         support = following
         if moved < 1e-4:

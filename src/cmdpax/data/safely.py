@@ -203,8 +203,8 @@ class _Search:
 
     def run(self) -> SafePlan:
         """The plan, certified, or an error that says what is missing."""
-        # Above what is asked for, since the draws that find the margins flatter them a little.
-        target = self._confidence + 0.3 * (1 - self._confidence)
+        # Half of what may fail, since posteriors of few data and many actions are less than right.
+        target = (1 + self._confidence) / 2
         nearest: _Candidate | None = None
         for attempt in range(_TRIES):
             found, nearest = self._find(target, nearest)

@@ -114,7 +114,7 @@ class InsufficientDataError(CmdpaxError):
         self.plan, self.advice = plan, advice
         super().__init__(
             "the log supports no policy that meets the constraints with probability "
-            f"{100 * confidence:.4g} %, the safest one that was found has "
+            f"{100 * confidence:.4g} %, the one that came nearest has "
             f"{100 * probability:.3g} %; {advice.sentence}."
         )
 

@@ -98,7 +98,9 @@ def solve_safely(
         ("asked for", f"{confidence:.4g}"),
     ]
     print_facts(f"{file}: {plan.model!r}", facts)
-    _print_values(plan.uncertainty, ("margin", [f"{margin:.3g}" for margin in plan.margins]))
+    margins = [f"{margin:.3g}" for margin in plan.margins]
+    corrections = [f"{correction:.3g}" for correction in plan.correction]
+    _print_values(plan.uncertainty, {"margin": margins, "correction": corrections})
 
 
 def uncertainty(
@@ -206,10 +208,10 @@ def _met(found: cmdpax.Uncertainty, chance: float) -> str:
     return "not shown" if found.method == "robust" and chance == 0 else f"{chance:.4g}"
 
 
-def _print_values(found: cmdpax.Uncertainty, extra: tuple[str, list[str]] | None = None) -> None:
+def _print_values(found: cmdpax.Uncertainty, extra: dict[str, list[str]] | None = None) -> None:
     """The objective and each constraint: what is expected, the interval, and what must hold."""
     words = found.words
-    headers = ["", "expected", "low", "high", "must be", f"{_kind(found)} met"]
+    headers = ["", "expected", "low", "high", "must be", "met with"]
     ends = np.vstack([found.value[None], found.constraint_values])
     bounds = [
         f"{words.sense(index)} {number(bound)}"
@@ -224,9 +226,9 @@ def _print_values(found: cmdpax.Uncertainty, extra: tuple[str, list[str]] | None
         ["", *bounds],
         ["", *met],
     ]
-    if extra is not None:
-        headers.append(extra[0])
-        columns.append(["", *extra[1]])
+    for name, cells in (extra or {}).items():
+        headers.append(name)
+        columns.append(["", *cells])
     title = f"Values, with {100 * found.confidence:.4g} % intervals"
     results.print(table(title, headers, zip(*columns, strict=True)))
 
@@ -244,6 +246,8 @@ def _ranges(logged: Logged, given: list[str] | None) -> dict[str, Any]:
             raise ParameterError(
                 f"--range names {shown(name)}; {nearest_name(name, (objective, *names))}."
             )
+        if name in found:
+            raise ParameterError(f"--range names {shown(name)} twice; give it once.")
         found[name] = pair
     declared: dict[str, Any] = {}
     if objective in found:

@@ -9,7 +9,7 @@ from cmdpax.data.evidence import Evidence
 from cmdpax.data.planning import Cut
 
 _MOST_PAIRS = 5
-_MOST_EPISODES = 10**12
+_MOST_TIMES = 100.0  # beyond, an estimate of how many more episodes would do says nothing
 
 
 class Need(NamedTuple):
@@ -20,7 +20,7 @@ class Need(NamedTuple):
         action: the action.
         step: the step; None if all steps share one model.
         visits: how often the log has the pair.
-        share: of the variance of the constraint that is hardest to be sure of.
+        share: of the variance of the constraint that is least certain to be met.
         text: the pair in words.
     """
 
@@ -36,11 +36,11 @@ class Advice(NamedTuple):
     """What data would help.
 
     Attributes:
-        constraint: the constraint that is hardest to be sure of.
+        constraint: the constraint that is least certain to be met.
         pairs: those that leave most of it open, the worst first.
-        episodes: about how many episodes of the same kind would be enough, those of the log
-            included; None if more of them would not help: in the model that the log suggests no
-            policy keeps the constraint.
+        episodes: roughly how many episodes of the same kind would be enough, those of the log
+            included, at most 100 times as many; None if the policy that came nearest misses the
+            constraint in the expected model, so that more of the same may not help.
         sentence: all that in words.
     """
 
@@ -51,19 +51,26 @@ class Advice(NamedTuple):
 
 
 def advise(
-    evidence: Evidence, cut: Cut, slack: np.ndarray, quantile: float, num_episodes: int
+    evidence: Evidence,
+    cut: Cut,
+    slack: np.ndarray,
+    correction: np.ndarray,
+    quantile: float,
+    num_episodes: int,
 ) -> Advice:
     """What data would help.
 
     Args:
         evidence: the log and what must be met.
         cut: the uncertainty of the policy that was nearest to being safe.
-        slack: how far its expected values are on the right side, `[I]`, corrected.
+        slack: how far its expected values are on the right side, `[I]`.
+        correction: how much of that the data are thought to flatter it, `[I]`.
         quantile: how many standard deviations they would have to be.
         num_episodes: of the log.
     """
-    deviations = np.maximum(cut.deviations, np.finfo(float).tiny)
-    worst = int(np.argmin(slack / deviations))
+    # Both deviations and correction shrink with the square root of the number of episodes.
+    wanted = np.maximum(quantile * cut.deviations + correction, np.finfo(float).tiny)
+    worst = int(np.argmin(slack / wanted))
     order = np.argsort(-cut.shares[worst])[:_MOST_PAIRS]
     visits = evidence.found.visits()
     pairs = tuple(
@@ -72,9 +79,9 @@ def advise(
         if cut.shares[worst][row] > 0
     )
     episodes = None
-    if slack[worst] > 0:  # deviations shrink with the square root of the number of episodes
-        factor = (quantile * deviations[worst] / slack[worst]) ** 2
-        episodes = _rounded(max(num_episodes * factor, num_episodes + 1))
+    if slack[worst] > 0:
+        factor = float(wanted[worst] / slack[worst]) ** 2
+        episodes = _rounded(num_episodes * min(max(factor, 1.5), _MOST_TIMES))
     return Advice(worst, pairs, episodes, _sentence(evidence, worst, pairs, episodes, slack))
 
 
@@ -84,10 +91,13 @@ def _need(evidence: Evidence, row: int, visits: int, share: float) -> Need:
     return Need(state, action, None if shared else step, visits, share, evidence.place(row))
 
 
+def _times(visits: int) -> str:
+    return "1 visit" if visits == 1 else f"{visits} visits"
+
+
 def _rounded(number: float) -> int:
-    """Up to two digits: it is an estimate."""
-    number = min(number, _MOST_EPISODES)
-    unit = 10 ** max(0, math.floor(math.log10(number)) - 1)
+    """Up to one digit: it is an order of magnitude."""
+    unit = 10 ** math.floor(math.log10(number))
     return math.ceil(number / unit) * unit
 
 
@@ -100,14 +110,14 @@ def _sentence(
 ) -> str:
     words = evidence.words
     name = words.constraint(worst)
-    listed = ", ".join(f"{need.text} ({need.visits} visits)" for need in pairs[:3])
+    listed = ", ".join(f"{need.text} ({_times(need.visits)})" for need in pairs[:3])
     if episodes is None:
         missed = words.amount(max(-float(slack[worst]), 0.0), 1 + worst, 3)
         return (
-            f"in the model that the log suggests, the safest policy that was found misses "
-            f"{name} by {missed}; relax its bound, or log {listed} more often"
+            f"in the expected model the policy that came nearest misses {name} by {missed}; relax "
+            f"its bound, or log {listed} more often"
         )
     return (
-        f"log about {episodes} episodes in all, or visit more often what leaves {name} open: "
+        f"log some {episodes} episodes in all, or visit more often what leaves {name} open: "
         f"{listed}"
     )

@@ -5,7 +5,7 @@ the row and the signal of one pair, the value V_u has about the standard deviati
 
     σ(d) = (Σ_{h,s,a} d_h(s, a)² σ_h²(s, a))^½,        σ²(s, a) = Var_p̄(V_u) / (α + n + 1) + Var(ū),
 
-where pairs that the steps share are added up before they are squared. A plan shall keep
+where pairs that the steps share are added up before they are squared. A plan must keep
 
     V_u(d) - z σ(d) ≥ c + b,
 
@@ -14,8 +14,9 @@ gradient g_k at any plan d_k, with equality at d_k: each plan that was made adds
 
     ⟨d, u - z g_k⟩ ≥ c + b,
 
-which is a constraint like any other. Pairs that were hardly visited are not planned with where
-another action was tried more often: a planner would find those among them that had luck.
+which is a constraint like any other (σ_h is that of the plan d_k). Pairs that were hardly visited
+are not planned with where another action was tried more often: a planner would find those among
+them that were lucky.
 """
 
 from typing import NamedTuple

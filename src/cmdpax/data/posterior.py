@@ -12,6 +12,9 @@ Rows of transitions come from mixtures of Dirichlet distributions that the log i
   cut to the declared range;
 * at a pair without a visit m is uniform over the declared range, or over that of the observations.
 
+What was never seen is possible, as far as it is known to exist: the ends of a declared range are
+values like any other, and so are states that nothing was seen to lead to.
+
 A row is drawn from its own generator, so that its draws do not depend on what else is drawn.
 """
 
@@ -21,9 +24,11 @@ import numpy as np
 
 from cmdpax.data.evidence import Evidence
 from cmdpax.data.prior import Rows, dirichlet, learn_rows
+from cmdpax.storage.limits import require_room
 
 _FEW_VALUES = 20  # a signal with more of them is continuous
 _PRIOR_VARIANCES = 3.0  # ν₀
+_KEPT = 2**30  # bytes of rows that are kept for the next policy
 
 
 class Signal(NamedTuple):
@@ -82,7 +87,9 @@ class Signal(NamedTuple):
         """Normal numbers within the range, by inversion."""
         from scipy.special import ndtr, ndtri
 
-        scales = np.maximum(deviations, np.finfo(float).tiny)
+        if self.high == self.low:
+            return np.full(len(deviations), self.low)
+        scales = np.maximum(deviations, 1e-12 * (self.high - self.low))
         low, high = ndtr((self.low - mean) / scales), ndtr((self.high - mean) / scales)
         drawn = mean + scales * ndtri(low + rng.uniform(size=len(scales)) * (high - low))
         return np.clip(drawn, self.low, self.high)
@@ -133,7 +140,10 @@ def learn_posterior(evidence: Evidence, weight: float | None = None) -> Posterio
     found = evidence.found
     counts = found.counts().astype(float)
     owners = np.unravel_index(np.arange(found.num_rows), found.shape)[1]
-    transitions = learn_rows(counts, [_possible(counts, found.shape)], owners, weight)
+    seen = _possible(counts, found.shape)
+    everything = np.full(counts.shape, 1 / counts.shape[1])
+    bases = [seen] if (seen > 0).all() or weight is not None else [everything, seen]
+    transitions = learn_rows(counts, bases, owners, weight)
     signals = tuple(
         _signal(found.rows, signal, owners, tuple(bounds))
         for signal, bounds in zip(found.signals, evidence.ranges, strict=True)
@@ -161,19 +171,23 @@ def _signal(
     counted = np.maximum(visits, 1)
     means = np.bincount(rows, signal, num_rows) / counted
     squares = np.bincount(rows, (signal - means[rows]) ** 2, num_rows)
-    # One more observation, with the variance of the whole signal: certainty is never complete.
+    declared = not np.isnan(bounds).any()
+    low, high = bounds if declared else (signal.min(), signal.max())
+    # One more observation, with the variance of the whole range or signal: nothing is certain yet.
     degrees = np.maximum(visits - 1, 0).sum() + 1
-    pooled = (squares.sum() + signal.var()) / degrees
-    low = signal.min() if np.isnan(bounds[0]) else bounds[0]
-    high = signal.max() if np.isnan(bounds[1]) else bounds[1]
-    values, which = np.unique(signal, return_inverse=True)
-    few = 1 < len(values) <= min(_FEW_VALUES, max(2, len(signal) // 5))
+    more = (high - low) ** 2 / 12 if declared else signal.var()
+    pooled = (squares.sum() + more) / degrees
+    # What was never seen, and may be: the ends of a declared range.
+    values, which = np.unique(np.append(signal, [low, high]), return_inverse=True)
+    which = which[: len(signal)]
+    few = 1 < len(values) <= max(2, min(_FEW_VALUES, len(signal) // 5))
     shares = None
     if few:
         flat = np.bincount(rows * len(values) + which, minlength=num_rows * len(values))
         counts = flat.reshape(num_rows, -1).astype(float)
         even = np.full(counts.shape, 1 / len(values))
-        pooled_shares = np.broadcast_to(counts.sum(axis=0) / len(signal), counts.shape)
+        pooled_counts = counts.sum(axis=0) + 1 / len(values)
+        pooled_shares = np.broadcast_to(pooled_counts / pooled_counts.sum(), counts.shape)
         shares = learn_rows(counts, [even, pooled_shares], owners)
     return Signal(
         float(low),
@@ -194,6 +208,10 @@ class Draws:
 
     def __init__(self, posterior: Posterior, count: int, seed: int) -> None:
         """Nothing is drawn yet but the first states."""
+        steps, num_states, num_actions = posterior.evidence.found.shape
+        step = 8 * count * num_states * num_actions * (num_states + len(posterior.signals))
+        require_room(f"{count} models of {num_states} states", step, "ask for fewer samples")
+        self._keeps = steps == 1 or steps * step <= _KEPT
         self.posterior, self.count, self._seed = posterior, count, seed
         self._transitions: dict[int, np.ndarray] = {}
         self._signals: dict[int, np.ndarray] = {}
@@ -225,6 +243,9 @@ class Draws:
             total += np.einsum("bl,ljb->bj", weights, signals)
             if step + 1 < len(policy):
                 mass = self._push(rows, weights)
+            if not self._keeps:
+                self._transitions.clear()
+                self._signals.clear()
         return total
 
     def _push(self, rows: list[int], weights: np.ndarray) -> np.ndarray:

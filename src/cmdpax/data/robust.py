@@ -74,12 +74,11 @@ def robust_bounds(evidence: Evidence, policy: np.ndarray, confidence: float) -> 
     sets = rows * (1 + 2 * num_signals) + (evidence.initial is None)
     log_sets = float(np.log(sets / (1 - confidence)))  # log(1/δ) of one of them
     transitions, following = _rows_of_transitions(evidence, log_sets)
-    visited = found.visits() > 0
     ends = []
     for sign in (-1.0, 1.0):
         for index in range(num_signals):
             means = sign * _means(evidence, index, sign, log_sets)
-            values = _induct(evidence, policy, sign, means, transitions, following, visited)
+            values = _induct(evidence, policy, sign, means, transitions, following)
             ends.append(sign * _at_start(evidence, values, log_sets))
     low, high = np.array(ends).reshape(2, num_signals)
     return Bounds(low, high)
@@ -145,7 +144,6 @@ def _induct(
     means: np.ndarray,
     transitions: Outcomes,
     following: np.ndarray,
-    visited: np.ndarray,
 ) -> np.ndarray:
     """The robust dynamic program: the largest values of sign times a signal, `[S]`."""
     steps, num_states, num_actions = evidence.found.shape

@@ -21,7 +21,7 @@ _ROUNDS = 12
 _BOOTSTRAPS = 48
 _CLOSE = 0.05  # standard deviations: a margin this near to the smallest is kept
 _CAUTION = 0.8  # exponent of a change of z: cuts that are still to come make plans safer
-_TRIES = 4  # of certifying with fresh draws
+_TRIES = 2  # of certifying with fresh draws
 
 
 class SafePlan(NamedTuple):
@@ -222,7 +222,8 @@ class _Search:
     ) -> tuple[_Candidate | None, _Candidate]:
         """The best candidate that reaches the target, and the one that came nearest to it."""
         best: _Candidate | None = None
-        weight, wanted = 0.0, _quantile(target)
+        weight, wanted = 0.0, max(_quantile(target), 0.5)
+        low, high = 0.0, np.inf  # margins that were too small, and margins that no policy keeps
         for turn in range(_ROUNDS):
             tried = self._try(weight, target)
             if turn == 0 and len(self._evidence.bounds):
@@ -234,7 +235,15 @@ class _Search:
                 if tried.missing > -_CLOSE or weight == 0:
                     break
             self._cuts.append(tried.cut)
-            weight = _next_weight(weight, tried, wanted)
+            if tried.optimum:
+                low = weight if tried.missing > 0 else low
+                following = _next_weight(weight, tried, wanted)
+                weight = following if following < high else (low + high) / 2
+            else:
+                low, high = min(low, 0.9 * weight), min(high, weight)
+                weight = (low + high) / 2
+            if high - low < _CLOSE:
+                break
         assert nearest is not None
         return best, nearest
 
@@ -293,8 +302,14 @@ class _Search:
     def _refuse(self, nearest: _Candidate) -> InsufficientDataError:
         plan = self._certify(nearest, _TRIES)._replace(certified=False)
         count = int(self._evidence.found.first.sum())
-        quantile = _quantile(self._confidence)
-        advice: Advice = advise(self._evidence, nearest.cut, plan.margins, quantile, count)
+        advice: Advice = advise(
+            self._evidence,
+            nearest.cut,
+            plan.margins + self._correction,
+            self._correction,
+            _quantile(self._confidence),
+            count,
+        )
         return InsufficientDataError(plan.probability_met, self._confidence, plan, advice)
 
 
@@ -302,8 +317,6 @@ def _next_weight(weight: float, tried: _Candidate, wanted: float) -> float:
     """z of the next plan: in proportion to the margins that the last one had."""
     if weight == 0:
         return max(tried.missing, 0.1)
-    if not tried.optimum and tried.missing > 0:  # no margin is large enough: vary what is cut
-        return weight
     had = max(wanted - tried.missing, 0.1 * wanted)  # standard deviations
     return weight * float(np.clip(wanted / had, 0.5, 2.0)) ** _CAUTION
 

@@ -190,7 +190,10 @@ def _size(policy: Any, axis: int, given: int | None, log: Any, words: dict[str, 
     """S or A: as given, as many as names, or those of the policy."""
     kind = ("", "state_names", "action_names")[axis]
     named = words.get(kind) is not None or getattr(getattr(log, "words", None), kind, None)
-    shape = np.shape(policy) if hasattr(policy, "shape") or isinstance(policy, list) else ()
+    try:
+        shape = np.shape(policy)
+    except ValueError:  # lists of various lengths
+        shape = ()
     return shape[axis] if given is None and not named and len(shape) == 3 else given
 
 
@@ -265,8 +268,9 @@ def from_draws(evidence: Evidence, draws: np.ndarray, confidence: float) -> Unce
 
 def rounding_of(evidence: Evidence) -> np.ndarray:
     """How far a value may miss its bound by rounding alone, `[I]`."""
-    largest = np.abs(evidence.found.signals[1:]).max(axis=1, initial=0.0)
-    return np.asarray(1e-9 * np.maximum(largest, np.abs(evidence.bounds)))
+    signals = evidence.found.signals[1:]
+    largest = evidence.found.horizon * np.abs(signals).max(axis=1, initial=0.0)
+    return np.asarray(1e-9 * np.ptp(signals, axis=1) + 1e-13 * largest)
 
 
 def _require_ranges(evidence: Evidence) -> None:

@@ -104,7 +104,8 @@ def observe(
         check_indices("actions", log.actions, played, _count(num_actions, words, "action")),
     )
     flags = as_available(available)
-    _require_played_available(log, played, flags, sizes, words)
+    _require_fitting(available, played.shape[-1], sizes)
+    _require_played_available(log, played, flags, words)
     stationary = require_flag("stationary", stationary)
     require_observed(log, played)
     horizon = played.shape[-1]
@@ -138,15 +139,24 @@ def _rows(log: Log, played: np.ndarray, shape: tuple[int, int, int]) -> np.ndarr
     return np.ravel_multi_index((steps, log.states[..., :-1][played], log.actions[played]), shape)
 
 
+def _require_fitting(available: Any, horizon: int, sizes: tuple[int, int]) -> None:
+    """Refuse flags of other sizes; a single flag speaks of all actions."""
+    shape = () if available is None else np.shape(available)
+    if shape and (shape[-2:] != sizes or shape[:-2] not in ((), (1,), (horizon,))):
+        raise ModelError(
+            f"available has shape {shape}, expected (S, A) = {sizes}, or (H, S, A) with "
+            f"H = {horizon}."
+        )
+
+
 def _require_played_available(
     log: Log,
     played: np.ndarray,
     flags: np.ndarray | None,
-    sizes: tuple[int, int],
     words: dict[str, Any],
 ) -> None:
     """Refuse a step with an action that is not available there."""
-    if flags is None or flags.shape[1:] != sizes:
+    if flags is None:
         return
     steps = np.arange(played.shape[-1]) % len(flags)
     states, actions = np.where(played, log.states[..., :-1], 0), np.where(played, log.actions, 0)

@@ -7,12 +7,12 @@ the row and the signal of one pair, the value V_u has about the standard deviati
 
 where pairs that the steps share are added up before they are squared. A plan must keep
 
-    V_u(d) - z σ(d) ≥ c + b,
+    V_u(d) - (z + β) σ(d) ≥ c,
 
-with z and b as `safely` finds them. σ is convex and homogeneous, so that σ(d) ≥ ⟨g_k, d⟩ for its
+with z and β as `safely` finds them. σ is convex and homogeneous, so that σ(d) ≥ ⟨g_k, d⟩ for its
 gradient g_k at any plan d_k, with equality at d_k: each plan that was made adds a *cut*,
 
-    ⟨d, u - z g_k⟩ ≥ c + b,
+    ⟨d, u - (z + β) g_k⟩ ≥ c,
 
 which is a constraint like any other (σ_h is that of the plan d_k). Pairs that were hardly visited
 are not planned with where another action was tried more often: a planner would find those among
@@ -69,20 +69,19 @@ def mean_model(posterior: Posterior) -> CMDP:
     return make_model(found, transitions, signals, evidence.bounds, evidence.senses, start)
 
 
-def with_cuts(model: CMDP, cuts: list[Cut], weight: float, shift: np.ndarray) -> CMDP:
-    """The model whose constraints keep z deviations and a shift from their bounds."""
+def with_cuts(model: CMDP, cuts: list[Cut], weights: np.ndarray) -> CMDP:
+    """The model whose constraints keep z + β deviations, `[I]`, from their bounds."""
     count = model.num_constraints
-    signs = np.broadcast_to(model.words.signs, count)
+    if not cuts or not weights.any():
+        return model
+    weights = (weights * np.broadcast_to(model.words.signs, count))[:, None, None, None]
     senses = [model.words.sense(i) for i in range(count)]
-    bounds = model.bounds + signs * shift
-    if not cuts or weight == 0:
-        return model.replace(thresholds=bounds)
-    moved = [model.signals - weight * signs[:, None, None, None] * cut.gradients for cut in cuts]
+    moved = [model.signals - weights * cut.gradients for cut in cuts]
     return CMDP(
         model.transitions,
         model.rewards,
         np.concatenate(moved),
-        np.tile(bounds, len(cuts)),
+        np.tile(model.bounds, len(cuts)),
         model.initial,
         model.horizon,
         available=model.available,
@@ -146,7 +145,7 @@ def optimism_of_plans(
     model: CMDP,
     posterior: Posterior,
     cuts: list[Cut],
-    weight: float,
+    weights: np.ndarray,
     *,
     count: int,
     seed: int,
@@ -167,7 +166,7 @@ def optimism_of_plans(
     excess = []
     for index in range(count):
         truth, seen = _twins(model, posterior, np.random.default_rng([seed, 1, index]))
-        policy, _ = plan(with_cuts(seen, cuts, weight, np.zeros(len(signs))))
+        policy, _ = plan(with_cuts(seen, cuts, weights))
         promised = evaluate(seen, policy).constraint_values
         excess.append(signs * (promised - evaluate(truth, policy).constraint_values))
     # Rare models in which everything is otherwise are among the draws that judge a plan; a mean

@@ -12,8 +12,9 @@ Rows of transitions come from mixtures of Dirichlet distributions that the log i
   cut to the declared range;
 * at a pair without a visit m is uniform over the declared range, or over that of the observations.
 
-What was never seen is possible, as far as it is known to exist: the ends of a declared range are
-values like any other, and so are states that nothing was seen to lead to.
+What was never seen is possible, as far as it is known to exist. The ends of a declared range are
+values like any other, as if each pair had shown them a tenth of a time, or less if there are many
+pairs; and everything may lead to states that nothing was seen to lead to.
 
 A row is drawn from its own generator, so that its draws do not depend on what else is drawn.
 """
@@ -28,6 +29,7 @@ from cmdpax.storage.limits import require_room
 
 _FEW_VALUES = 20  # a signal with more of them is continuous
 _PRIOR_VARIANCES = 3.0  # ν₀
+_UNSEEN = 0.1  # of an observation of each end of a declared range, at every pair
 _KEPT = 2**30  # bytes of rows that are kept for the next policy
 
 
@@ -185,6 +187,8 @@ def _signal(
     if few:
         flat = np.bincount(rows * len(values) + which, minlength=num_rows * len(values))
         counts = flat.reshape(num_rows, -1).astype(float)
+        if declared:  # the more rows never showed its ends, the less they count
+            counts[:, [0, -1]] += _UNSEEN / (1 + np.count_nonzero(visits) / 10)
         even = np.full(counts.shape, 1 / len(values))
         pooled_counts = counts.sum(axis=0) + 1 / len(values)
         pooled_shares = np.broadcast_to(pooled_counts / pooled_counts.sum(), counts.shape)

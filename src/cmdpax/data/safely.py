@@ -21,6 +21,7 @@ _ROUNDS = 12
 _BOOTSTRAPS = 48
 _CLOSE = 0.05  # standard deviations: a margin this near to the smallest is kept
 _CAUTION = 0.8  # exponent of a change of z: cuts that are still to come make plans safer
+_MOST_OPTIMISM = 4.0  # standard deviations
 _TRIES = 2  # of certifying with fresh draws
 
 
@@ -106,9 +107,9 @@ def solve_safely(
     optimum. So this plans with margins: `z` posterior standard deviations of each constraint's
     value, as they depend on the policy (`cmdpax.data.planning`), with the smallest `z` for which
     the policy meets all constraints in a share `confidence` of the models drawn from the posterior.
-    A plan also looks better in the data that it was made from than it is; a bootstrap says by how
-    much, and that is added to the margins (`correction`). In the end fresh draws certify the plan.
-    Pairs of states and actions that the log never visits are not played where another one was.
+    A plan looks better in the data from which it was made than it is; a bootstrap says by how many
+    of these deviations, and the margins grow by as much (`correction`). In the end fresh draws
+    certify the plan. Pairs of states and actions that the log never visits are not played where another one was.
 
     Args:
         log: the episodes, as for `cmdpax.estimate`; of any behaviour, the more varied the better.
@@ -199,7 +200,7 @@ class _Search:
         self._draws = Draws(posterior, _SEARCH_DRAWS, seed)
         self._model = mean_model(posterior)
         self._cuts: list[Cut] = []
-        self._correction = np.zeros(len(self._evidence.bounds))
+        self._optimism = np.zeros(len(self._evidence.bounds))  # β
 
     def run(self) -> SafePlan:
         """The plan, certified, or an error that says what is missing."""
@@ -237,7 +238,9 @@ class _Search:
             self._cuts.append(tried.cut)
             if tried.optimum:
                 low = weight if tried.missing > 0 else low
-                following = _next_weight(weight, tried, wanted)
+                following = _next_weight(
+                    weight, tried, wanted, float(self._optimism.max(initial=0))
+                )
                 weight = following if following < high else (low + high) / 2
             else:
                 low, high = min(low, 0.9 * weight), min(high, weight)
@@ -249,15 +252,16 @@ class _Search:
 
     def _try(self, weight: float, target: float) -> _Candidate:
         """Plan with margins of so many standard deviations, and judge the plan."""
-        model = with_cuts(self._model, self._cuts, weight, self._correction)
-        return self._judge(*plan(model), target)
+        weights = weight + self._optimism if weight else 0 * self._optimism
+        return self._judge(*plan(with_cuts(self._model, self._cuts, weights)), target)
 
     def _judge(self, policy: np.ndarray, optimum: bool, target: float) -> _Candidate:
         evidence = self._evidence
         values = self._draws.values(policy)
-        slack = evidence.signs * (values[:, 1:] - evidence.bounds) - self._correction
-        met = (slack >= -rounding_of(evidence)).all(axis=1)
+        slack = evidence.signs * (values[:, 1:] - evidence.bounds)
         deviations = np.maximum(slack.std(axis=0), np.finfo(float).tiny)
+        slack = slack - self._optimism * deviations
+        met = (slack >= -rounding_of(evidence)).all(axis=1)
         worst = np.sort((slack / deviations).min(axis=1, initial=np.inf))
         missing = -float(worst[max(int(np.floor((1 - target) * len(worst))) - 1, 0)])
         return _Candidate(
@@ -271,15 +275,17 @@ class _Search:
         )
 
     def _correct(self, tried: _Candidate, target: float) -> _Candidate:
-        """Find out how much plans promise too much, and judge the first one again."""
-        self._correction = optimism_of_plans(
+        """Find out by how many deviations plans promise too much, and judge the first one again."""
+        excess = optimism_of_plans(
             self._model,
             self._posterior,
             [tried.cut],
-            max(tried.missing, 0.0),
+            np.full(len(self._optimism), max(tried.missing, 0.0)),
             count=_BOOTSTRAPS,
             seed=self._seed,
         )
+        self._optimism = excess / np.maximum(tried.slack.std(axis=0), np.finfo(float).tiny)
+        self._optimism = np.minimum(self._optimism, _MOST_OPTIMISM)
         return self._judge(tried.policy, tried.optimum, target)
 
     def _certify(self, found: _Candidate, attempt: int) -> SafePlan:
@@ -287,13 +293,14 @@ class _Search:
         evidence = self._evidence
         fresh = Draws(self._posterior, self._samples, self._seed + 1 + attempt)
         values = fresh.values(found.policy)
-        values[:, 1:] -= evidence.signs * self._correction
+        correction = self._optimism * values[:, 1:].std(axis=0)
+        values[:, 1:] -= evidence.signs * correction
         sure = from_draws(evidence, values, self._confidence)
         return SafePlan(
             Policy(found.policy, self._model),
             sure,
             evidence.signs * (sure.expected[1:] - evidence.bounds),
-            self._correction,
+            correction,
             self._confidence,
             self._model,
             sure.probability_met.joint >= self._confidence,
@@ -305,18 +312,18 @@ class _Search:
         advice: Advice = advise(
             self._evidence,
             nearest.cut,
-            plan.margins + self._correction,
-            self._correction,
+            plan.margins + plan.correction,
+            plan.correction,
             _quantile(self._confidence),
             count,
         )
         return InsufficientDataError(plan.probability_met, self._confidence, plan, advice)
 
 
-def _next_weight(weight: float, tried: _Candidate, wanted: float) -> float:
+def _next_weight(weight: float, tried: _Candidate, wanted: float, optimism: float) -> float:
     """z of the next plan: in proportion to the margins that the last one had."""
     if weight == 0:
-        return max(tried.missing, 0.1)
+        return max(tried.missing - optimism, 0.1)
     had = max(wanted - tried.missing, 0.1 * wanted)  # standard deviations
     return weight * float(np.clip(wanted / had, 0.5, 2.0)) ** _CAUTION
 

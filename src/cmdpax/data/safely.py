@@ -109,7 +109,8 @@ def solve_safely(
     the policy meets all constraints in a share `confidence` of the models drawn from the posterior.
     A plan looks better in the data from which it was made than it is; a bootstrap says by how many
     of these deviations, and the margins grow by as much (`correction`). In the end fresh draws
-    certify the plan. Pairs of states and actions that the log never visits are not played where another one was.
+    certify the plan. Pairs of states and actions that the log never visits are not played where
+    another one was.
 
     Args:
         log: the episodes, as for `cmdpax.estimate`; of any behaviour, the more varied the better.

@@ -1,1 +1,1 @@
-"""From logged episodes to a policy: tables in, estimates, and what they leave unknown."""
+"""From logged episodes to a policy: what a log leaves open, and plans that allow for it."""

@@ -1,7 +1,7 @@
 """Make the pictures of the documentation: `python docs/images/make.py`, about two minutes.
 
 Three are figures that `cmdpax reproduce` draws, one shows its page in a browser (chromium must be
-there), one is an example's, three are the cookbook's; the others are of a frontier, of policies and
+there), one is an example's, four are the cookbook's; the others are of a frontier, of policies and
 of the audit.
 """
 
@@ -48,14 +48,16 @@ def draw_policies() -> None:
 
 
 def draw_cookbook() -> None:
-    """The pictures of `cookbook.md`, by running the page; they are all that it writes."""
+    """The pictures of `cookbook.md`, by running the page."""
     text = (HERE.parent / "cookbook.md").read_text(encoding="utf-8")
     blocks = "".join(part.split("```")[0] for part in text.split("```pycon\n")[1:])
     examples = doctest.DocTestParser().get_examples(blocks)
     names: dict[str, Any] = {}
-    with contextlib.chdir(HERE):
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         for example in examples:
             exec(example.source, names)
+        for picture in Path(folder).glob("*.png"):
+            shutil.copyfile(picture, HERE / picture.name)
 
 
 if __name__ == "__main__":

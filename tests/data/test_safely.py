@@ -280,3 +280,66 @@ def test_wrong_arguments_get_a_sentence(changes, sentence):
     log = logged(cmdp, uniform(cmdp), 20, 18)
     with pytest.raises(cmdpax.ParameterError, match=sentence):
         cmdpax.solve_safely(log, **(declared(cmdp) | changes))
+
+
+# ------------------------------------------------------------------------- what was not seen yet
+
+
+def test_one_observation_certifies_nothing_where_a_range_is_declared():
+    log = cmdpax.Log(*map(np.array, ([[0, 0]], [[0]], [[0.6]], [[[0.27]]])))
+    assert cmdpax.solve_safely(log, limits=0.3).probability_met == 1.0  # the log is all there is
+    with pytest.raises(cmdpax.InsufficientDataError):
+        cmdpax.solve_safely(log, limits=0.3, constraint_ranges=(0, 1))
+
+
+def test_rare_costs_that_were_not_seen_yet_are_possible():
+    """A cost of 100 with a chance of 3 %, at most 1: in a third of the logs it never came."""
+    certified = 0
+    for seed in range(15):
+        rng = np.random.default_rng(seed)
+        played = rng.integers(0, 2, (80, 1))
+        costs = np.where((played == 1) & (rng.random((80, 1)) < 0.03), 100.0, 0.0)
+        log = cmdpax.Log(np.zeros((80, 2), int), played, 1.0 * played, costs[:, None])
+        try:
+            found = cmdpax.solve_safely(log, limits=1.0, constraint_ranges=(0, 100))
+        except cmdpax.InsufficientDataError:
+            continue
+        certified += 3 * found.policy[0, 0, 1] > 1
+    assert certified <= 1
+
+
+def test_states_that_nothing_led_to_are_possible():
+    states = np.zeros((40, 11), int)  # a leak of 1 % would have been missed as often as not
+    log = cmdpax.Log(states, states[:, :10], np.zeros((40, 10)), np.zeros((40, 1, 10)))
+    given = {"limits": 0.01, "stationary": True, "constraint_ranges": (0, 1)}
+    with pytest.raises(cmdpax.InsufficientDataError):
+        cmdpax.solve_safely(log, num_states=2, **given)
+
+
+def test_rounding_of_large_costs_is_no_slack():
+    rng = np.random.default_rng(0)
+    states = np.zeros((200, 5), int)
+    costs = 1e9 + rng.random((200, 1, 4))
+    log = cmdpax.Log(states, states[:, :4], np.zeros((200, 4)), costs)
+    with pytest.raises(cmdpax.InsufficientDataError):
+        cmdpax.solve_safely(log, limits=4e9 + 1.5)
+    assert cmdpax.solve_safely(log, limits=4e9 + 2.5).certified
+
+
+def test_policies_that_risk_little_need_little_correction():
+    """Doing nothing is safe beyond doubt, though plans of such data promise far too much."""
+    rng = np.random.default_rng(1)
+    count, actions = 100, 12
+    played = rng.integers(0, actions, (count, 1)) * (rng.random((count, 1)) < 0.5)
+    costs = np.where(played == 0, 0.0, 1.0 * (rng.random((count, 1)) < 0.6))
+    log = cmdpax.Log(np.zeros((count, 2), int), played, 1.0 * (played > 0), costs[:, None])
+    found = cmdpax.solve_safely(log, limits=0.3, num_actions=actions)
+    assert found.policy[0, 0, 0] > 0.3
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (9, 2), (4, 3, 2)])
+def test_flags_of_other_sizes_get_a_sentence(shape):
+    cmdp = random_model(19)
+    log = logged(cmdp, uniform(cmdp), 20, 19)
+    with pytest.raises(cmdpax.ModelError, match=r"available has shape .* expected \(S, A\)"):
+        cmdpax.solve_safely(log, available=np.ones(shape, bool), **declared(cmdp))

@@ -28,6 +28,7 @@ WEIGHTS = np.geomspace(0.03, 3.0, 8)
 SHARES = (0.5, 0.9, 0.99)
 """How much of a base is what the other rows of the same state have shown."""
 _MORE_ROWS = 10.0
+_ALIKE = 0.05  # of these, those like the others of their state: that is for the data to show
 _STEPS = 200  # of expectation maximisation
 
 
@@ -131,7 +132,7 @@ def learn_rows(
     weights[:, limited] /= 1 + weights[:, limited] / np.maximum(known, 1)[:, None]
     log_likelihoods = _log_likelihoods(counts, bases, numbers, weights)
     likelihoods = np.exp(log_likelihoods - log_likelihoods.max(axis=1, keepdims=True))
-    return Rows(counts, bases, numbers, weights, likelihoods, _support(likelihoods))
+    return Rows(counts, bases, numbers, weights, likelihoods, _support(likelihoods, len(common)))
 
 
 def _others(
@@ -163,10 +164,11 @@ def _log_likelihoods(
     return np.stack(found, axis=1)
 
 
-def _support(likelihoods: np.ndarray) -> np.ndarray:
+def _support(likelihoods: np.ndarray, num_common: int) -> np.ndarray:
     """How many rows are behind each component, `[M]`, by expectation maximisation."""
-    more = np.tile(WEIGHTS, likelihoods.shape[1] // len(WEIGHTS))
-    more *= _MORE_ROWS / more.sum()
+    alike = likelihoods.shape[1] // len(WEIGHTS) - num_common
+    shares = [(1 - _ALIKE) / num_common] * num_common + [_ALIKE / alike] * alike
+    more = _MORE_ROWS * np.outer(shares, WEIGHTS / WEIGHTS.sum()).ravel()
     support = more
     told = likelihoods.min(axis=1) < 1 - 1e-9  # the others are as probable under all of them
     for _ in range(_STEPS):

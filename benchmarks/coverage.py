@@ -1,6 +1,6 @@
 """How often intervals of `cmdpax.uncertainty` hold the true values.
 
-    python benchmarks/coverage.py [--models 400] [--repetitions 60]
+    python benchmarks/coverage.py [--models 400] [--repetitions 60] [--workers 2]
 
 Three questions about 95 % intervals of the posterior: models drawn from its prior (rows from
 Dirichlet distributions, mean signals uniform), fixed models with a policy that was chosen without
@@ -9,7 +9,8 @@ intervals hold at once, and how wide they are, relative to what a value may be.
 """
 
 import argparse
-import time
+import multiprocessing
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -57,52 +58,71 @@ def held(found: cmdpax.Uncertainty, cmdp: cmdpax.CMDP, policy: Any) -> np.ndarra
     return (ends[:, 0] <= values + 1e-12) & (values <= ends[:, 1] + 1e-12)
 
 
-def from_prior(models: int) -> None:
+def of_prior(task: tuple[int, int]) -> np.ndarray:
+    """Which intervals hold, in a model from the prior."""
+    number, seed = task
+    shape, weight, count, noisy = PRIORS[number]
+    cmdp = drawn(seed, shape, weight)
+    policy = policy_of(cmdp, seed)
+    log = logged(cmdp, behaviour(cmdp, "uniform"), count, seed, noisy)
+    return held(
+        cmdpax.uncertainty(log, policy, samples=1000, **data_of(cmdp), **RANGES), cmdp, policy
+    )
+
+
+def of_fixed(task: tuple[str, int, int]) -> dict[str, Any]:
+    """In a fixed model: a policy from elsewhere, the plan of the same log, and the robust bound."""
+    family, count, seed = task
+    make, noisy = FAMILIES[family]
+    cmdp = make(seed)
+    data = data_of(cmdp) | RANGES
+    log = logged(cmdp, behaviour(cmdp, "uniform"), count, seed, noisy)
+    best = np.asarray(cmdpax.solve(cmdp).policy)
+    sure = cmdpax.uncertainty(log, best, samples=1000, **data)
+    found: dict[str, Any] = {"task": task, "other": held(sure, cmdp, best).mean()}
+    own = own_plan(cmdp, log)
+    if own is not None:
+        sure = cmdpax.uncertainty(log, own, samples=1000, **data)
+        bound = cmdpax.uncertainty(log, own, method="robust", **data)
+        found |= {"own": held(sure, cmdp, own).mean(), "robust": held(bound, cmdp, own).all()}
+        found["width"] = np.diff(bound.value)[0] / cmdp.horizon
+    return found
+
+
+def measured(function: Any, tasks: list[Any], workers: int) -> list[Any]:
+    """The results of all tasks, in their order."""
+    with multiprocessing.get_context("spawn").Pool(workers) as pool:
+        return pool.map(function, tasks, chunksize=1)
+
+
+def show_priors(models: int, workers: int) -> None:
     """Models from the prior."""
     print("| H, S, A | weight of a row | episodes | signals | coverage |")
-    for shape, weight, count, noisy in PRIORS:
-        found = []
-        for seed in range(models):
-            cmdp = drawn(seed, shape, weight)
-            policy = policy_of(cmdp, seed)
-            log = logged(cmdp, behaviour(cmdp, "uniform"), count, seed, noisy)
-            sure = cmdpax.uncertainty(log, policy, samples=1000, **data_of(cmdp), **RANGES)
-            found.append(held(sure, cmdp, policy))
-        share, kind = np.mean(found), "Bernoulli" if noisy else "certain"
+    tasks = [(number, seed) for number in range(len(PRIORS)) for seed in range(models)]
+    found = measured(of_prior, tasks, workers)
+    for number, (shape, weight, count, noisy) in enumerate(PRIORS):
+        share = np.mean(found[number * models : (number + 1) * models])
+        kind = "Bernoulli" if noisy else "certain"
         print(f"| {shape} | {weight:g} | {count} | {kind} | {100 * share:.1f} % |", flush=True)
 
 
-def of_fixed(repetitions: int) -> None:
-    """Fixed models: a policy from elsewhere, the plan of the same log, and the robust bound."""
+def show_fixed(repetitions: int, workers: int) -> None:
+    """Fixed models."""
     print("| family | episodes | a policy from elsewhere | the plan of the log | robust | width |")
-    for family in FIXED:
-        make, noisy = FAMILIES[family]
-        for count in (100, 1_000, 10_000):
-            start = time.perf_counter()
-            rows: dict[str, list[Any]] = {"other": [], "own": [], "robust": [], "width": []}
-            for seed in range(repetitions):
-                cmdp = make(seed)
-                data = data_of(cmdp) | RANGES
-                log = logged(cmdp, behaviour(cmdp, "uniform"), count, seed, noisy)
-                best = np.asarray(cmdpax.solve(cmdp).policy)
-                sure = cmdpax.uncertainty(log, best, samples=1000, **data)
-                rows["other"].append(held(sure, cmdp, best))
-                own = own_plan(cmdp, log)
-                if own is not None:
-                    sure = cmdpax.uncertainty(log, own, samples=1000, **data)
-                    rows["own"].append(held(sure, cmdp, own))
-                    bound = cmdpax.uncertainty(log, own, method="robust", **data)
-                    rows["robust"].append(held(bound, cmdp, own).all())
-                    rows["width"].append(np.diff(bound.value)[0] / cmdp.horizon)
-            other, own_share, robust, width = (
-                float(np.mean(rows[name])) if rows[name] else float("nan") for name in rows
-            )
-            seconds = (time.perf_counter() - start) / repetitions
-            print(
-                f"| {family} | {count:,} | {100 * other:.0f} % | {100 * own_share:.0f} % | "
-                f"{100 * robust:.0f} % | {width:.3f} H | {seconds:.2f} s",
-                flush=True,
-            )
+    places = list(product(FIXED, (100, 1_000, 10_000)))
+    tasks = [(*place, seed) for seed in range(repetitions) for place in places]
+    found = measured(of_fixed, tasks, workers)
+    for family, count in places:
+        group = [one for one in found if one["task"][:2] == (family, count)]
+        other, own, robust, width = (
+            np.mean([one[name] for one in group if name in one] or [np.nan])
+            for name in ("other", "own", "robust", "width")
+        )
+        print(
+            f"| {family} | {count:,} | {100 * other:.0f} % | {100 * own:.0f} % | "
+            f"{100 * robust:.0f} % | {width:.3f} H |",
+            flush=True,
+        )
 
 
 def own_plan(cmdp: cmdpax.CMDP, log: cmdpax.Log) -> np.ndarray | None:
@@ -118,11 +138,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--models", type=int, default=400)
     parser.add_argument("--repetitions", type=int, default=60)
+    parser.add_argument("--workers", type=int, default=1)
     chosen = parser.parse_args()
     if chosen.models:
-        from_prior(chosen.models)
+        show_priors(chosen.models, chosen.workers)
     if chosen.repetitions:
-        of_fixed(chosen.repetitions)
+        show_fixed(chosen.repetitions, chosen.workers)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Learning on an accelerator: rates by batch size, algorithm and model, and what bounds them.
 
-    python benchmarks/gpu.py [--largest 262144] [--skip agreement large pricing solves]
+    python benchmarks/gpu.py [--largest 262144] [--skip agreement large pricing solves plans]
 
 Single precision, one key per run, integer counts, accounts included, through `cmdpax.learn`. A rate
 is that of the second call: from the first block to the last, compilation and setup apart. Needs
@@ -13,6 +13,8 @@ accounts, Q).
 """
 
 import argparse
+import functools
+import itertools
 import json
 import os
 import subprocess
@@ -28,6 +30,7 @@ import numpy as np
 
 import cmdpax
 from cmdpax.intervals import interval
+from cmdpax.planning.batched import plan
 from cmdpax.planning.dynamic_program import greedy_plans
 
 ALGORITHM = "regularized-primal-dual"
@@ -35,6 +38,7 @@ SMALL = {"num_states": 5, "num_actions": 5, "horizon": 5}
 MIDDLE = {"num_states": 30, "num_actions": 3, "horizon": 10}
 LARGE = {"num_states": 100, "num_actions": 5, "horizon": 20}
 BATCHES = (32, 128, 512, 2048, 8192, 32_768, 131_072, 262_144)
+PLANNED = (4096, 65_536, 262_144)
 GRIDS = {1_000: (25, 40), 10_000: (100, 100), 100_000: (250, 400), 1_000_000: (1000, 1000)}
 
 
@@ -271,6 +275,54 @@ def solves() -> None:
     print_table("Gridworlds, A = 4, H = 100, two constraints, uniform start", rows)
 
 
+def batched_plans() -> None:
+    """Exact plans of many models at once, as replanning learners make them."""
+    rows = []
+    for count, precision in itertools.product((1, 3), ("single", "double")):
+        base = [
+            cmdpax.environments.make("random", seed=seed, num_constraints=count)
+            for seed in range(64)
+        ]
+        with jax.enable_x64(precision == "double"):
+            compiled = jax.jit(jax.vmap(functools.partial(planned, base[0].horizon)))
+            for number in PLANNED:
+                chosen = np.random.default_rng(0).integers(64, size=number)
+                stacked = jax.tree.map(
+                    lambda *parts, chosen=chosen: jnp.asarray(np.stack(parts)[chosen], float),
+                    *map(arrays_of, base),
+                )
+                times = []
+                for _ in range(4):
+                    begun = time.perf_counter()
+                    jax.block_until_ready(compiled(*stacked))
+                    times.append(time.perf_counter() - begun)
+                rows.append(
+                    {
+                        "constraints": count,
+                        "precision": precision,
+                        "models": f"{number:,}",
+                        "plans/s": f"{number / min(times[1:]):.2g}",
+                        "compile [s]": f"{times[0] - min(times[1:]):.1f}",
+                    }
+                )
+    print_table("Plans of random models, S = A = H = 5", rows)
+
+
+def arrays_of(cmdp: cmdpax.CMDP) -> tuple[np.ndarray, ...]:
+    return (
+        cmdp.transitions,
+        cmdp.rewards,
+        cmdp.constraint_rewards,
+        cmdp.thresholds,
+        cmdp.initial,
+    )
+
+
+def planned(horizon: int, *arrays: jax.Array) -> jax.Array:
+    model = cmdpax.CMDP.tree_unflatten(horizon, (*arrays, None))
+    return plan(model, jnp.zeros_like(model.thresholds)).policy
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--largest", type=int, default=262_144, help="largest batch")
@@ -278,7 +330,7 @@ def main() -> None:
         "--skip",
         nargs="*",
         default=[],
-        choices=("rates", "agreement", "large", "pricing", "solves"),
+        choices=("rates", "agreement", "large", "pricing", "solves", "plans"),
     )
     parser.add_argument("--part", choices=("agreement", "pricing"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -300,6 +352,8 @@ def main() -> None:
         large_lists(arguments.largest, bandwidth)
     if "pricing" not in arguments.skip:
         pricing()
+    if "plans" not in arguments.skip:
+        batched_plans()
 
 
 if __name__ == "__main__":

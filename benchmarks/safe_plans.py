@@ -1,7 +1,7 @@
 """Plans from logs: how often they are unsafe in truth, and what safety costs.
 
-    python benchmarks/safe_plans.py [--families NAME …] [--repetitions 100] [--out FILE.json]
-    python benchmarks/safe_plans.py --figure docs/images/safe-plans.png --from FILE.json
+    python benchmarks/safe_plans.py [--families NAME …] [--workers 2] [--out FILE]
+    python benchmarks/safe_plans.py --figure docs/images/safe-plans.png --from FILE
 
 Every family is logged with 100, 1,000 and 10,000 episodes of two behaviours: uniformly random
 actions, and a cautious rule that keeps half of the possible slack, and plays a random action now
@@ -13,9 +13,11 @@ loss is relative to the true optimum. Stationary models are declared as such.
 
 import argparse
 import json
+import multiprocessing
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +30,10 @@ EPISODES = (100, 1_000, 10_000)
 BEHAVIOURS = ("uniform", "cautious")
 CONFIDENCE = 0.95
 
+METHODS = ("safely", "plain", "fixed margin")
+
 Model = Callable[[int], cmdpax.CMDP]
+Task = tuple[str, str, int, int]  # family, behaviour, episodes, seed
 
 
 def _built_in(name: str, **parameters: Any) -> Model:
@@ -152,33 +157,50 @@ def plans(cmdp: cmdpax.CMDP, log: cmdpax.Log, seed: int) -> Iterator[tuple[str, 
             yield name, None
 
 
-def measure(family: str, kind: str, count: int, repetitions: int) -> dict[str, Any]:
-    """Shares and means over logs."""
+def measure_once(task: Task) -> dict[str, Any]:
+    """Every plan of one log: whether it is unsafe, and its loss; None where there is no plan."""
+    family, kind, count, seed = task
+    warnings.simplefilter("ignore", cmdpax.CmdpaxWarning)
     make, noisy = FAMILIES[family]
-    found: dict[str, list[tuple[float, float]]] = {}
-    refused: dict[str, int] = {}
+    cmdp = make(seed)
     start = time.perf_counter()
-    for seed in range(repetitions):
-        cmdp = make(seed)
-        best = cmdpax.solve(cmdp).value
-        log = logged(cmdp, behaviour(cmdp, kind), count, seed, noisy)
-        for name, policy in plans(cmdp, log, seed):
-            refused.setdefault(name, 0)
-            if policy is None:
-                refused[name] += 1
-                continue
+    best = cmdpax.solve(cmdp).value
+    log = logged(cmdp, behaviour(cmdp, kind), count, seed, noisy)
+    found: dict[str, Any] = {}
+    for name, policy in plans(cmdp, log, seed):
+        found[name] = None
+        if policy is not None:
             loss = (best - cmdpax.evaluate(cmdp, policy).value) / abs(best)
-            found.setdefault(name, []).append((float(is_unsafe(cmdp, policy)), loss))
-    row: dict[str, Any] = {"family": family, "behaviour": kind, "episodes": count}
-    row |= {"repetitions": repetitions, "seconds": (time.perf_counter() - start) / repetitions}
-    for name, missing in refused.items():
-        unsafe, loss = np.mean(found[name], axis=0) if found.get(name) else (np.nan, np.nan)
-        row[name] = {
-            "unsafe": float(unsafe),
-            "loss": float(loss),
-            "refused": missing / repetitions,
-        }
-    return row
+            found[name] = (float(is_unsafe(cmdp, policy)), float(loss))
+    return {"task": task, "seconds": time.perf_counter() - start, "found": found}
+
+
+def measure(tasks: list[Task], workers: int) -> Iterator[dict[str, Any]]:
+    """All of them, as they come."""
+    if workers == 1:
+        yield from map(measure_once, tasks)
+        return
+    with multiprocessing.get_context("spawn").Pool(workers) as pool:
+        yield from pool.imap_unordered(measure_once, tasks)
+
+
+def summarise(measured: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Shares and means over logs: a row for each family, behaviour and number of episodes."""
+    groups: dict[Any, list[dict[str, Any]]] = {}
+    for one in measured:
+        groups.setdefault(tuple(one["task"][:3]), []).append(one)
+    rows = []
+    for (family, kind, count), group in groups.items():
+        row: dict[str, Any] = {"family": family, "behaviour": kind, "episodes": count}
+        row |= {"repetitions": len(group), "seconds": np.mean([one["seconds"] for one in group])}
+        for name in METHODS:
+            found = [one["found"][name] for one in group if one["found"][name] is not None]
+            unsafe, loss = np.mean(found, axis=0) if found else (np.nan, np.nan)
+            refused = 1 - len(found) / len(group)
+            row[name] = {"unsafe": float(unsafe), "loss": float(loss), "refused": refused}
+        rows.append(row)
+    places = {family: place for place, family in enumerate(FAMILIES)}
+    return sorted(rows, key=lambda row: (places[row["family"]], row["behaviour"], row["episodes"]))
 
 
 # ---------------------------------------------------------------------------------------- the rest
@@ -187,7 +209,7 @@ def measure(family: str, kind: str, count: int, repetitions: int) -> dict[str, A
 def show(row: dict[str, Any]) -> None:
     """A row of the table."""
     cells = [row["family"], row["behaviour"], f"{row['episodes']:,}"]
-    for name in ("safely", "plain", "fixed margin"):
+    for name in METHODS:
         entry = row[name]
         cells.append(f"{100 * entry['unsafe']:.0f} %, loss {100 * entry['loss']:.1f} %")
         if name == "safely":
@@ -243,24 +265,26 @@ def main() -> None:
     parser.add_argument("--behaviours", nargs="+", default=list(BEHAVIOURS))
     parser.add_argument("--episodes", nargs="+", type=int, default=list(EPISODES))
     parser.add_argument("--repetitions", type=int, default=100)
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--out", type=Path, help="a line for each log, appended")
     parser.add_argument("--from", dest="source", type=Path, nargs="+")
     parser.add_argument("--figure", type=Path)
     chosen = parser.parse_args()
-    warnings.simplefilter("ignore", cmdpax.CmdpaxWarning)
-    rows: list[dict[str, Any]] = []
+    measured: list[dict[str, Any]] = []
     for path in chosen.source or []:
-        rows += json.loads(path.read_text())
-    for family in [] if chosen.source else chosen.families:
-        for kind in chosen.behaviours:
-            for count in chosen.episodes:
-                rows.append(measure(family, kind, count, chosen.repetitions))
-                show(rows[-1])
-                if chosen.out:
-                    chosen.out.write_text(json.dumps(rows))
-    if chosen.source:
-        for row in rows:
-            show(row)
+        measured += map(json.loads, path.read_text().splitlines())
+    seeds = range(chosen.first, chosen.first + chosen.repetitions)
+    settings = (seeds, chosen.families, chosen.behaviours, chosen.episodes)
+    tasks = [(family, kind, count, seed) for seed, family, kind, count in product(*settings)]
+    for one in measure([] if chosen.source else tasks, chosen.workers):
+        measured.append(one)
+        if chosen.out:
+            with chosen.out.open("a") as file:
+                file.write(json.dumps(one) + "\n")
+    rows = summarise(measured)
+    for row in rows:
+        show(row)
     if chosen.figure:
         draw(rows, chosen.figure)
 

@@ -139,7 +139,8 @@ class TestErrors:
             ({"rewards": np.zeros(4)}, "the log's rewards has shape (4,), expected (4, 1)"),
             ({"constraint_rewards": np.zeros((4, 2, 1))}, "expected (4, 1, 1)"),
             ({"actions": np.full((4, 1), 3)}, "the log's actions lie in [3, 3], the model has 0 …"),
-            ({"states": np.full((4, 2), -1)}, "the log's states lie in [-1, -1]"),
+            ({"states": np.tile([-1, 0], (4, 1))}, "the log's states lie in [-1, 0]"),
+            ({"states": np.tile([0, -1], (4, 1))}, "the log's states[0, 1] is -1"),
         ],
     )
     def test_bad_logs(self, changes: dict[str, np.ndarray], sentence: str):

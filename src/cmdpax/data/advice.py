@@ -113,11 +113,10 @@ def _sentence(
     listed = ", ".join(f"{need.text} ({_times(need.visits)})" for need in pairs[:3])
     if episodes is None:
         missed = words.amount(max(-float(slack[worst]), 0.0), 1 + worst, 3)
+        more = f", or log {listed} more often" if pairs else ""
         return (
             f"in the expected model the policy that came nearest misses {name} by {missed}; relax "
-            f"its bound, or log {listed} more often"
+            f"its bound{more}"
         )
-    return (
-        f"log some {episodes} episodes in all, or visit more often what leaves {name} open: "
-        f"{listed}"
-    )
+    more = f", or visit more often what leaves {name} open: {listed}" if pairs else ""
+    return f"log some {episodes} episodes in all{more}"

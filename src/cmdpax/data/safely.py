@@ -129,7 +129,7 @@ def solve_safely(
         prior_weight: how many observations the prior of a row of transitions is worth; None lets
             the log suggest it.
         samples: how many models certify the plan.
-        seed: of all draws.
+        seed: the seed of all draws.
         words: names and units, as for `cmdpax.CMDP`; by default those of the log.
 
     Raises:

@@ -87,7 +87,7 @@ def play(
             with the other sign, are then the costs, unless costs are given.
         encoder: turns observations into states, where they are not Discrete.
         decoder: turns actions 0 … A - 1 into the environment's.
-        seed: of the environment's first reset, and of the policy's random choices.
+        seed: the seed of the environment's first reset, and of the policy's random choices.
 
     Examples:
         >>> import cmdpax, gymnasium

@@ -200,6 +200,10 @@ def _size(policy: Any, axis: int, given: int | None, log: Any, words: dict[str, 
 def in_order_of(words: Words, policy: Any) -> Any:
     """The policy with its states and actions in the order of the log's names."""
     if not isinstance(policy, Policy):
+        if hasattr(policy, "policy"):  # of `solve`, or of `solve_safely`
+            raise ParameterError(
+                f"the policy is a {type(policy).__name__}, which has one; give its .policy."
+            )
         return policy
     array = np.asarray(policy)
     for axis, kind in ((1, "state"), (2, "action")):

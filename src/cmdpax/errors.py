@@ -115,7 +115,7 @@ class InsufficientDataError(CmdpaxError):
         super().__init__(
             "the log supports no policy that meets the constraints with probability "
             f"{100 * confidence:.4g} %, the one that came nearest has "
-            f"{100 * probability:.3g} %; {advice.sentence}."
+            f"{100 * probability:.4g} %; {advice.sentence}."
         )
 
     def __reduce__(self) -> tuple[type["InsufficientDataError"], tuple[Any, ...]]:

@@ -91,6 +91,35 @@ def test_costs_that_the_environment_gives() -> None:
     assert play(lake, np.full((3, 16, 4), 0.25), 4).costs.shape == (4, 0)
 
 
+class Later(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Tells a cost only where there is one: not at the first step, or only there."""
+
+    def __init__(self, env: Any, first: bool) -> None:
+        super().__init__(env)
+        self.first, self.steps = first, 0
+
+    def step(self, action: Any) -> Any:
+        *values, _ = super().step(action)
+        self.steps += 1
+        return *values, {"cost": 1.0} if (self.steps == 1) == self.first else {}
+
+
+@pytest.mark.parametrize(
+    ("first", "sentence"),
+    [
+        (False, "gives a cost at some steps, but gave none at the first one; say with costs= what"),
+        (True, "info has neither 'costs' nor 'cost'"),
+    ],
+)
+def test_costs_that_come_only_sometimes_are_not_dropped(first: bool, sentence: str) -> None:
+    lake = gymnasium.make("FrozenLake-v1", is_slippery=False)
+    still = np.tile(np.eye(4)[0], (5, 16, 1))  # into the wall
+    with pytest.raises(cmdpax.ParameterError, match=sentence):
+        play(Later(lake, first), still, 2, seed=0)
+    told = play(Later(lake, first), still, 2, seed=0, costs=lambda info: info.get("cost", 0.0))
+    assert told.costs.sum() == (1.0 if first else 9.0)
+
+
 def test_it_prints_as_a_line() -> None:
     lake = gymnasium.make("FrozenLake-v1", is_slippery=False)
     right = np.zeros((1, 16, 4))

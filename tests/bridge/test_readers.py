@@ -103,6 +103,16 @@ def test_signals_are_reached_likewise() -> None:
         (MONITORED, lambda info: None, r"costs\(info\) is None, of the type NoneType; it must be"),
         (
             MONITORED,
+            lambda info: info["constraint"]["cost"],
+            r"costs\(info\) raised KeyError: 'cost'; the environment's info has \['TimeLimit.trunc",
+        ),
+        (
+            MONITORED,
+            [lambda info: info["parts"][0]["cost"]],
+            r"costs\[0\]\(info\) raised TypeError: 'float' object is not subscriptable; the envir",
+        ),
+        (
+            MONITORED,
             [lambda s, a, t: {"cost": 1.0}],
             r"costs\[0\]\(state, action, next_state\) is a dict with \['cost'\]; name one of the",
         ),

@@ -100,15 +100,42 @@ def test_the_robust_bound_says_what_it_does_not_show(run: Run, log: cmdpax.Log) 
     code, out, _ = run("uncertainty", "log.csv", "p.npz", *BOUND, "--method", "robust", *ranges)
     assert code == 0
     assert "not shown" in out
-    code, _, err = run("uncertainty", "log.csv", "p.npz", *BOUND, "--method", "robust")
-    assert code == 1
-    assert err.startswith("error: reward_range is not declared")
+
+
+@pytest.mark.parametrize(
+    ("ranges", "missing"),
+    [((), "reward"), (("reward=0:1",), "energy"), (("energy=0:1",), "reward")],
+)
+def test_the_robust_bound_needs_every_range(
+    run: Run, log: cmdpax.Log, ranges: tuple[str, ...], missing: str
+) -> None:
+    cmdpax.solve_safely(log, limits=1.4).policy.save("p.npz")
+    given = [part for text in ranges for part in ("--range", text)]
+    code, out, err = run("uncertainty", "log.csv", "p.npz", *BOUND, "--method", "robust", *given)
+    assert (code, out) == (1, "")
+    assert err.startswith(f"error: the range of '{missing}' is not declared")
+    assert err.endswith(f"give --range {missing}=LOW:HIGH, or --method posterior.\n")
+
+
+def test_constraints_without_names_have_ranges(run: Run, log: cmdpax.Log) -> None:
+    """Their columns are constraint_0 and so on, also in a .npz, which has no columns."""
+    cmdpax.Log(*log).save("plain.npz")
+    cmdpax.solve_safely(log, limits=1.4).policy.save("p.npz")
+    ranges = ("--range", "reward=0:1", "--range", "constraint_0=0:1")
+    bound = ("--at-most", "constraint_0=1.4")
+    code, out, err = run("uncertainty", "plain.npz", "p.npz", *bound, *ranges, "--json")
+    expected = cmdpax.uncertainty(
+        log, cmdpax.load_policy("p.npz"), limits=1.4, reward_range=(0, 1), constraint_ranges=(0, 1)
+    )
+    assert (code, err) == (0, "")
+    np.testing.assert_allclose(json.loads(out)["value"], expected.value)
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         (("--range", "reward"), "--range is 'reward'; write NAME=LOW:HIGH, such as reward=0:1."),
+        (("--range", "energy=1:0"), "--range is 'energy=1:0'; write NAME=LOW:HIGH"),
         (("--range", "enrgy=0:1"), "--range names 'enrgy'; did you mean 'energy'?"),
         (("--range", "energy=0:1", "--range", "energy=0:2"), "--range names 'energy' twice"),
         (("--range", "energy=0:0.1"), "the log has the observation"),

@@ -6,6 +6,7 @@ import pytest
 import cmdpax
 from cmdpax.data.planning import cut_at, mean_model, optimism_of_plans, plan, with_cuts
 from cmdpax.data.posterior import Draws, learn_posterior
+from cmdpax.data.safely import _Search
 from data_cases import declared, evidence_of, logged, random_model, random_policy, uniform
 
 
@@ -343,3 +344,58 @@ def test_flags_of_other_sizes_get_a_sentence(shape):
     log = logged(cmdp, uniform(cmdp), 20, 19)
     with pytest.raises(cmdpax.ModelError, match=r"available has shape .* expected \(S, A\)"):
         cmdpax.solve_safely(log, available=np.ones(shape, bool), **declared(cmdp))
+
+
+def test_a_certain_log_needs_no_more_visits():
+    """Where nothing is left open there is nothing to log, and no list of pairs is announced."""
+    log = cmdpax.Log([[0, -1]] * 3, [[0]] * 3, [[1.0]] * 3, [[[0.3]]] * 3)
+    with pytest.raises(
+        cmdpax.InsufficientDataError, match=r"by 0\.1; relax its bound\.$"
+    ) as caught:
+        cmdpax.solve_safely(log, limits=0.2)
+    assert caught.value.advice.pairs == ()
+
+
+def test_what_fresh_draws_confirm_is_not_refused():
+    """A search may end a draw or two below the probability that 2,000 fresh draws confirm."""
+
+    class Unlucky(_Search):
+        def _find(self, target, nearest):
+            found, nearest = super()._find(target, nearest)
+            return None, (found or nearest)._replace(probability=0.948)
+
+    cmdp = random_model(3)
+    log = logged(cmdp, uniform(cmdp), 300, 3)
+    evidence = evidence_of(cmdp, log, thresholds=[0.0])
+    plan = Unlucky(learn_posterior(evidence), 0.95, 200, 0).run()
+    assert plan.certified
+    assert plan.probability_met >= 0.95
+
+
+def test_a_second_search_asks_for_no_less():
+    """With 500 draws in a search, its second target must not fall below a high confidence."""
+    targets = []
+
+    class Searched(_Search):
+        def _find(self, target, nearest):
+            targets.append(target)
+            return super()._find(target, nearest)
+
+        def _certify(self, found, attempt):
+            return super()._certify(found, attempt)._replace(certified=False)
+
+    cmdp = random_model(3)
+    log = logged(cmdp, uniform(cmdp), 300, 3)
+    evidence = evidence_of(cmdp, log, thresholds=[0.0])
+    with pytest.raises(cmdpax.InsufficientDataError):
+        Searched(learn_posterior(evidence), 0.9999, 100, 0).run()
+    assert targets == sorted(targets)
+    assert len(targets) == 2
+
+
+@pytest.mark.parametrize("function", ["solve_safely", "uncertainty"])
+def test_models_that_no_memory_holds_get_a_sentence(function):
+    log = cmdpax.Log([[1_999_999_999, 0]], [[0]], [[1.0]], np.zeros((1, 0, 1)))
+    arguments = [] if function == "solve_safely" else [np.ones((1, 1, 1))]
+    with pytest.raises(cmdpax.ParameterError, match="the possible models of 2000000000 states"):
+        getattr(cmdpax, function)(log, *arguments, num_states=2_000_000_000, num_actions=1)

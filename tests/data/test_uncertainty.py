@@ -225,3 +225,16 @@ def test_a_wrong_policy_gets_a_sentence():
     log = logged(cmdp, uniform(cmdp), 20, 8)
     with pytest.raises(cmdpax.ModelError, match=r"policy has shape \(2, 3, 2\)"):
         cmdpax.uncertainty(log, uniform(cmdp)[:2], **declared(cmdp))
+
+
+@pytest.mark.parametrize("plan", [cmdpax.solve, lambda cmdp: cmdpax.solve_safely(certain_log())])
+def test_a_plan_in_place_of_its_policy_gets_a_sentence(plan):
+    cmdp = random_model(8)
+    log = logged(cmdp, uniform(cmdp), 20, 8)
+    with pytest.raises(cmdpax.ParameterError, match=r"is a S\w+, which has one; give its \.policy"):
+        cmdpax.uncertainty(log, plan(cmdp), **declared(cmdp))
+
+
+def certain_log() -> cmdpax.Log:
+    """One state, one action, one step, and no constraint."""
+    return cmdpax.Log([[0, 0]], [[0]], [[1.0]], np.zeros((1, 0, 1)))

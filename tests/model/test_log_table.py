@@ -135,6 +135,26 @@ def test_types_that_list_names_decide_the_order() -> None:
     assert cmdpax.load_log(frame, state_names=["cold", "warm"]).states[0].tolist() == [0, 1, -1]
 
 
+@pytest.mark.parametrize(
+    ("following", "order"),
+    [
+        (["hot", None, "hot"], ("warm", "hot", "cold")),  # all of them are listed
+        ([None] * 3, ("warm", "hot", "cold")),
+        (["hot", None, "ice"], ("cold", "hot", "ice")),  # then the list is not all there is
+    ],
+)
+def test_one_type_may_list_the_names_of_both_columns(
+    following: list[str | None], order: tuple[str, ...]
+) -> None:
+    states = ["cold", "hot", "cold"]
+    plain = changed(state=states, next_state=following)
+    listed = polars.Series(states, dtype=polars.Enum(["warm", "hot", "cold"]))
+    found = cmdpax.load_log(plain | {"state": listed})
+    assert found.words.state_names == order
+    assert found.states[0, 0] == order.index("cold")
+    assert set(cmdpax.load_log(plain).words.state_names or ()) <= set(order)
+
+
 def test_constraints_that_are_named() -> None:
     table = changed(note=["a", "b", "c"], parts=[1, 0, 1])
     log = cmdpax.load_log(table, constraints=["parts", "energy"])

@@ -23,6 +23,7 @@ from cmdpax.cli.models import AsJson
 from cmdpax.cli.output import number, print_facts, print_json, results, table, wrote
 from cmdpax.errors import InsufficientDataError, ModelError, ParameterError, nearest_name, shown
 from cmdpax.model import policy_files
+from cmdpax.model.log_table import unnamed_constraint
 from cmdpax.model.policy import with_content
 from cmdpax.model.policy_files import ending_of
 from cmdpax.model.validation import check_policy
@@ -134,11 +135,14 @@ def uncertainty(
         names = _joined(names, found_first)
     judged = _read_policy(policy, names)
     logged = read_logged(file, at_least, at_most, **options, names=judged.words)
+    declared = _ranges(logged, ranges)
+    if method == "robust":
+        _require_all(logged, declared)
     found = cmdpax.uncertainty(
         logged.log,
         judged,
         **logged.bounds,
-        **_ranges(logged, ranges),
+        **declared,
         confidence=confidence,
         method=method,
         stationary=stationary,
@@ -237,7 +241,7 @@ def _ranges(logged: Logged, given: list[str] | None) -> dict[str, Any]:
     """The declared ranges, as `cmdpax.uncertainty` takes them."""
     if not given:
         return {}
-    names = list(logged.log.words.constraint_names or ())
+    names = _constraint_names(logged)
     objective = logged.log.words.objective_name or "reward"
     found: dict[str, tuple[float, float]] = {}
     for text in given:
@@ -257,13 +261,34 @@ def _ranges(logged: Logged, given: list[str] | None) -> dict[str, Any]:
     return declared
 
 
+def _require_all(logged: Logged, declared: dict[str, Any]) -> None:
+    """Refuse a signal without a range, in the words of the command line."""
+    count = logged.log.constraint_rewards.shape[-2]
+    objective = logged.log.words.objective_name or "reward"
+    pairs = (declared.get("reward_range"), *(declared.get("constraint_ranges") or [None] * count))
+    names = (objective, *_constraint_names(logged))
+    for name, pair in zip(names, pairs, strict=True):
+        if pair is None:
+            raise ParameterError(
+                f"the range of {shown(name)} is not declared, but the robust bound needs the least "
+                f"and the largest value of a step: without them a mean may be anything; give "
+                f"--range {name}=LOW:HIGH, or --method posterior."
+            )
+
+
+def _constraint_names(logged: Logged) -> list[str]:
+    """The columns of the constraints, as `--at-most` takes them."""
+    count = logged.log.constraint_rewards.shape[-2]
+    return list(logged.log.words.constraint_names or map(unnamed_constraint, range(count)))
+
+
 def _range(text: str) -> tuple[str, tuple[float, float]]:
     name, _, pair = text.rpartition("=")
     try:
         low, high = map(float, pair.split(":"))
     except ValueError:
         low, high = math.nan, math.nan
-    if not (name and math.isfinite(low) and math.isfinite(high)):
+    if not (name and math.isfinite(low) and math.isfinite(high) and low <= high):
         raise ParameterError(f"--range is {shown(text)}; write NAME=LOW:HIGH, such as reward=0:1.")
     return name, (low, high)
 

@@ -20,7 +20,7 @@ class Need(NamedTuple):
         action: the action.
         step: the step; None if all steps share one model.
         visits: how often the log has the pair.
-        share: of the variance of the constraint that is least certain to be met.
+        share: how much of the variance of the least certain constraint comes from it, 0 to 1.
         text: the pair in words.
     """
 
@@ -66,7 +66,7 @@ def advise(
         slack: how far its expected values are on the right side, `[I]`.
         correction: how much of that the data are thought to flatter it, `[I]`.
         quantile: how many standard deviations they would have to be.
-        num_episodes: of the log.
+        num_episodes: how many episodes the log has.
     """
     # Both deviations and correction shrink with the square root of the number of episodes.
     wanted = np.maximum(quantile * cut.deviations + correction, np.finfo(float).tiny)
@@ -113,11 +113,10 @@ def _sentence(
     listed = ", ".join(f"{need.text} ({_times(need.visits)})" for need in pairs[:3])
     if episodes is None:
         missed = words.amount(max(-float(slack[worst]), 0.0), 1 + worst, 3)
+        more = f", or log {listed} more often" if pairs else ""
         return (
             f"in the expected model the policy that came nearest misses {name} by {missed}; relax "
-            f"its bound, or log {listed} more often"
+            f"its bound{more}"
         )
-    return (
-        f"log some {episodes} episodes in all, or visit more often what leaves {name} open: "
-        f"{listed}"
-    )
+    more = f", or visit more often what leaves {name} open: {listed}" if pairs else ""
+    return f"log some {episodes} episodes in all{more}"

@@ -12,6 +12,9 @@ from cmdpax.model.log import Log
 from cmdpax.model.observations import Observations, bounds_of, observe
 from cmdpax.model.toolbox import as_initial, require_words
 from cmdpax.model.words import Words, make_words
+from cmdpax.storage.limits import require_room
+
+_ROWS_KEPT = 6  # of S numbers for each row: counts, frequencies, and what a prior knows
 
 
 class Evidence(NamedTuple):
@@ -78,6 +81,10 @@ def gather(
         words=words,
     )
     bounds, chosen = bounds_of(thresholds, limits, senses, found.num_constraints)
+    room = 8 * found.num_rows * (_ROWS_KEPT * found.shape[1] + len(found.signals))
+    require_room(
+        f"the possible models of {found.shape[1]} states", room, "merge states that are alike"
+    )
     names = found.words.get("state_names")
     start = None if initial is None else as_initial(initial, found.shape[1], names)
     ranges = _ranges(reward_range, constraint_ranges, found.num_constraints)

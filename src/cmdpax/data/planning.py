@@ -42,7 +42,7 @@ class Cut(NamedTuple):
     Attributes:
         gradients: g of each constraint, `[I, H, S, A]`.
         deviations: σ(d) of each constraint at the plan, `[I]`.
-        shares: of σ², what each row contributes, `[I, rows]`.
+        shares: what each row contributes to σ², `[I, rows]`; they sum to 1.
     """
 
     gradients: np.ndarray

@@ -210,11 +210,13 @@ class Draws:
     The same seed gives the same draws, whatever was evaluated before.
     """
 
-    def __init__(self, posterior: Posterior, count: int, seed: int) -> None:
-        """Nothing is drawn yet but the first states."""
+    def __init__(
+        self, posterior: Posterior, count: int, seed: int, fix: str = "ask for fewer samples"
+    ) -> None:
+        """Draw nothing yet but the first states; `fix` is what helps if models are too large."""
         steps, num_states, num_actions = posterior.evidence.found.shape
         step = 8 * count * num_states * num_actions * (num_states + len(posterior.signals))
-        require_room(f"{count} models of {num_states} states", step, "ask for fewer samples")
+        require_room(f"{count} models of {num_states} states", step, fix)
         self._keeps = steps == 1 or steps * step <= _KEPT
         self.posterior, self.count, self._seed = posterior, count, seed
         self._transitions: dict[int, np.ndarray] = {}

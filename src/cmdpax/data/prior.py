@@ -40,7 +40,7 @@ class Rows(NamedTuple):
         bases: the different b, `[B, rows, T]`.
         numbers: the base of each component, `[M]`.
         weights: α of each component in each row, `[rows, M]`.
-        likelihoods: of each row under each component, `[rows, M]`; the largest is 1.
+        likelihoods: how likely each component makes each row, `[rows, M]`; the largest is 1.
         support: how many rows are behind each component, `[M]`: their expected number, and its part
             of the ten more rows.
     """

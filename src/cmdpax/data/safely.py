@@ -36,7 +36,8 @@ class SafePlan(NamedTuple):
         correction: by how much the constraint values of `uncertainty` were moved to the wrong side,
             since the plan was made from the data that judge it, `[I]`.
         confidence: the joint probability that was asked for.
-        model: the expected model, with the names of the log.
+        model: the expected model, with the names of the log. Actions that the plan avoids since
+            they were hardly tried are not available in it.
         certified: whether that probability was reached with fresh draws.
     """
 
@@ -65,7 +66,7 @@ class SafePlan(NamedTuple):
 
     def __str__(self) -> str:
         """What is promised, and with which probability."""
-        asked, reached = f"{100 * self.confidence:.4g} %", f"{100 * self.probability_met:.3g} %"
+        asked, reached = f"{100 * self.confidence:.4g} %", f"{100 * self.probability_met:.4g} %"
         verdict = f"all constraints are met with probability {reached} (asked for: {asked})"
         if not self.certified:
             verdict = f"not certified: {verdict}"
@@ -128,7 +129,7 @@ def solve_safely(
         prior_weight: how many observations the prior of a row of transitions is worth; None lets
             the log suggest it.
         samples: how many models certify the plan.
-        seed: of all draws.
+        seed: the seed of all draws.
         words: names and units, as for `cmdpax.CMDP`; by default those of the log.
 
     Raises:
@@ -198,7 +199,7 @@ class _Search:
     def __init__(self, posterior: Posterior, confidence: float, samples: int, seed: int) -> None:
         self._posterior, self._evidence = posterior, posterior.evidence
         self._confidence, self._samples, self._seed = confidence, samples, seed
-        self._draws = Draws(posterior, _SEARCH_DRAWS, seed)
+        self._draws = Draws(posterior, _SEARCH_DRAWS, seed, "merge states that are alike")
         self._model = mean_model(posterior)
         self._cuts: list[Cut] = []
         self._optimism = np.zeros(len(self._evidence.bounds))  # β
@@ -210,14 +211,14 @@ class _Search:
         nearest: _Candidate | None = None
         for attempt in range(_TRIES):
             found, nearest = self._find(target, nearest)
-            if found is None and nearest.probability < self._confidence:
-                break
-            plan = self._certify(found or nearest, attempt)
+            chosen = found or nearest
+            plan = self._certify(chosen, attempt)
             if plan.certified:
                 return plan
-            target = min((target + 1) / 2, 1 - 1 / _SEARCH_DRAWS)
-        assert nearest is not None
-        raise self._refuse(nearest)
+            if found is None and nearest.probability < self._confidence:
+                break
+            target = max(target, min((target + 1) / 2, 1 - 1 / _SEARCH_DRAWS))
+        raise self._refuse(chosen, plan)
 
     def _find(
         self, target: float, nearest: _Candidate | None
@@ -307,8 +308,7 @@ class _Search:
             sure.probability_met.joint >= self._confidence,
         )
 
-    def _refuse(self, nearest: _Candidate) -> InsufficientDataError:
-        plan = self._certify(nearest, _TRIES)._replace(certified=False)
+    def _refuse(self, nearest: _Candidate, plan: SafePlan) -> InsufficientDataError:
         count = int(self._evidence.found.first.sum())
         advice: Advice = advise(
             self._evidence,

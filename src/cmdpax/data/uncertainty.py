@@ -42,14 +42,14 @@ class Uncertainty(NamedTuple):
     Attributes:
         value: the low and the high end of the interval for V_r^π, `[2]`.
         constraint_values: the same for each V_{u_i}^π, `[I, 2]`, in the senses of the constraints.
-        probability_met: of all constraints, and of each. The robust bound has no probabilities: it
-            gives the highest of the levels 0.999, 0.99, 0.975, 0.95, 0.9, 0.8, 0.5 and
-            `confidence` at which it still shows that the constraints are met, and 0 if it never
-            does.
+        probability_met: that of all constraints, and of each. The robust bound has no
+            probabilities: it gives the highest of the levels 0.999, 0.99, 0.975, 0.95, 0.9, 0.8,
+            0.5 and `confidence` at which it still shows that the constraints are met, and 0 if it
+            never does.
         expected: the posterior means of the values, `[1 + I]`; for the robust bound, the middles of
             the intervals.
         thresholds: what the constraints must reach, or not exceed, `[I]`.
-        confidence: of the intervals.
+        confidence: the confidence of the intervals.
         method: "posterior" or "robust".
         draws: the values in the models that were drawn, `[samples, 1 + I]`; None for the robust
             bound.
@@ -125,7 +125,7 @@ def uncertainty(
         thresholds: `[I]`, or a number: what constraint rewards must reach, in their senses.
         limits: in place of thresholds, if all constraints are costs: what they may reach at most.
         senses: "at least" or "at most", for all constraints or for each; with `thresholds`.
-        confidence: of each interval ("posterior"), or of all at once ("robust").
+        confidence: that of each interval ("posterior"), or of all at once ("robust").
         method: "posterior" or "robust".
         stationary: whether all steps share one model; their counts are then added up.
         initial: a state, its name, or a distribution `[S]`; None learns it from the log.
@@ -138,7 +138,7 @@ def uncertainty(
         prior_weight: how many observations the prior of a row of transitions is worth; None lets
             the log suggest it.
         samples: how many models are drawn.
-        seed: of the draws.
+        seed: the seed of the draws.
         words: names and units, as for `cmdpax.CMDP`; by default those of the log.
 
     Raises:
@@ -200,6 +200,10 @@ def _size(policy: Any, axis: int, given: int | None, log: Any, words: dict[str, 
 def in_order_of(words: Words, policy: Any) -> Any:
     """The policy with its states and actions in the order of the log's names."""
     if not isinstance(policy, Policy):
+        if hasattr(policy, "policy"):  # of `solve`, or of `solve_safely`
+            raise ParameterError(
+                f"the policy is a {type(policy).__name__}, which has one; give its .policy."
+            )
         return policy
     array = np.asarray(policy)
     for axis, kind in ((1, "state"), (2, "action")):

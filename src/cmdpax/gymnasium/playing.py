@@ -87,7 +87,7 @@ def play(
             with the other sign, are then the costs, unless costs are given.
         encoder: turns observations into states, where they are not Discrete.
         decoder: turns actions 0 … A - 1 into the environment's.
-        seed: of the environment's first reset, and of the policy's random choices.
+        seed: the seed of the environment's first reset, and of the policy's random choices.
 
     Examples:
         >>> import cmdpax, gymnasium
@@ -166,7 +166,7 @@ class _Player:
         self._encode, self._decode, self._objective = encode, decode, objective
         # Environments draw from `default_rng(seed)`: the policy must not draw the same numbers.
         self._generator = np.random.default_rng(None if seed is None else [1, seed])
-        self._given = False  # whether the environment gives costs without being asked
+        self._given: bool | None = None  # whether the environment gives costs without being asked
 
     def play(self, seed: int | None) -> tuple[float, np.ndarray, int, bool]:
         """One episode: its reward, its costs, its steps, and whether it was ended."""
@@ -200,5 +200,12 @@ class _Player:
             return self._read(state, action, following, taken.info)
         if taken.components is not None:
             return -taken.components + 0.0  # no -0.0
-        self._given |= taken.cost is not None or "costs" in taken.info or "cost" in taken.info
+        given = taken.cost is not None or "costs" in taken.info or "cost" in taken.info
+        if self._given is None:  # the first step decides for all of them
+            self._given = given
+        elif given and not self._given:
+            raise ParameterError(
+                "the environment gives a cost at some steps, but gave none at the first one; say "
+                "with costs= what a step costs, such as lambda info: info.get('cost', 0.0)."
+            )
         return given_cost(taken.cost, taken.info) if self._given else as_numbers([], "no cost")

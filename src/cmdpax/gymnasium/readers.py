@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cmdpax.checks import real_number
-from cmdpax.errors import ParameterError, cut, shown
+from cmdpax.errors import ParameterError, cut, in_line, shown
 
 Reader = Callable[[Any, int, Any, Mapping[str, Any]], np.ndarray]
 """The numbers of a step, `[n]`, by state, action, next state and `info`."""
@@ -133,12 +133,23 @@ def _one(source: Any, pairs: tuple[int, int] | None, name: str) -> _Source:
         return _Source(lambda s, a, t, info: entry(info, source), f"info{inside}", source)
     if callable(source):
         if function_kind(source, name) == "info":
-            return _Source(lambda s, a, t, info: source(info), f"{name}(info)")
+            return _Source(lambda s, a, t, info: _called(source, info, name), f"{name}(info)")
         return _Source(lambda s, a, t, info: source(s, a, t), f"{name}(state, action, next_state)")
     table = _table(source, pairs)
     if table.ndim == 1:
         return _Source(lambda s, a, t, info: table[s], name)
     return _Source(lambda s, a, t, info: table[s, a], name)
+
+
+def _called(function: Callable[..., Any], info: Mapping[str, Any], name: str) -> Any:
+    """What a function finds in `info`, or a sentence on what there is where it finds nothing."""
+    try:
+        return function(info)
+    except (LookupError, TypeError) as error:
+        raise ParameterError(
+            f"{name}(info) raised {type(error).__name__}: {in_line(error)}; the environment's info "
+            f"has {_keys(info)}."
+        ) from error
 
 
 def _table(source: Any, pairs: tuple[int, int] | None) -> np.ndarray:

@@ -56,7 +56,7 @@ class Trials:
             objective: what is maximised of vector rewards.
             costs: reads the costs of a step.
             samples: tries for each state and action; one is checked by another.
-            seed: of the choice of places to try a state from.
+            seed: the seed of the choice of places to try a state from.
         """
         self._env, self._found, self._actions = env, found, actions
         self._objective, self._costs, self._samples = objective, costs, samples

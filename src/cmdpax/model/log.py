@@ -73,8 +73,8 @@ class Log(_Arrays):
 
         Args:
             share: the share of the episodes in the first log. Both logs have at least one.
-            seed: of the shuffle that decides which episodes go where; None keeps their order, so
-                that the first log holds the first episodes. Runs are pooled.
+            seed: the seed of the shuffle that decides which episodes go where; None keeps their
+                order, so that the first log holds the first episodes. Runs are pooled.
 
         Raises:
             ModelError: the arrays are not a log, or there are fewer than two episodes.
@@ -161,7 +161,7 @@ def load_log(
         action_names: all names of actions, in order.
         columns: the columns that have other names, such as `{"state": "s", "episode": "run"}`.
         objective_name: what the rewards sum to.
-        units: of the objective and of the constraints, as for `cmdpax.CMDP`.
+        units: the units of the objective and of the constraints, as for `cmdpax.CMDP`.
 
     Raises:
         FileError: the file cannot be read, or is not a log; the sentence names the line.

@@ -1,5 +1,6 @@
 """Cells of a table of steps as numbers, indices and labels, or a sentence on the first defect."""
 
+import itertools
 import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn
@@ -237,12 +238,15 @@ def _looked_up(table: Table, kind: str, named: Named, names: tuple[str, ...]) ->
 
 
 def _listed(columns: Sequence[Named]) -> tuple[str, ...] | None:
-    """The names that the types of the columns list; None if one lists none."""
+    """The names that the types of the columns list; None if another column has other texts."""
     found: dict[str, None] = {}
     for _, column in columns:
-        if column.names is None and not column.empty.all():
-            return None
         found |= dict.fromkeys(column.names or ())
+    for _, column in columns:
+        if column.names is None and not column.empty.all():
+            texts = itertools.compress(column.values, ~column.empty)
+            if not found.keys() >= set(texts):
+                return None
     return tuple(found)
 
 

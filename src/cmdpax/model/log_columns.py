@@ -45,7 +45,7 @@ class Table(NamedTuple):
 
     Attributes:
         title: the table, as the subject of a sentence.
-        names: of its columns.
+        names: the names of its columns.
         num_rows: N.
         read: the column at a position.
         place: a row for people, such as "line 7".

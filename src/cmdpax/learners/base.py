@@ -9,6 +9,11 @@ at once, so that 10⁹ episodes cost as much as the few hundred plans that are m
 
     absorb(state, counted, n)       -> state    after n episodes of one stretch
 
+A live system may show a signal beyond the range that was assumed for it. A learner that can go on
+in a wider one has a fifth:
+
+    rescale(state, slopes, offsets) -> state    every signal x of a step is now slope · x + offset
+
 A learner is made by a factory from `Knowledge` (sizes, the start, thresholds, what is known of the
 rewards, the bonuses) and from the record of its parameters. It never sees the true model and
 computes no regret. Nobody reads a state: `show` says all that an observer may know. Everything but
@@ -50,12 +55,13 @@ class Shown(NamedTuple):
 
 
 class Learner(NamedTuple):
-    """A learner: three pure functions, and a fourth if it keeps its policy for stretches."""
+    """A learner: three pure functions, and two more that it may have."""
 
     init: Callable[[Key[Array, ""]], Any]
     update: Callable[[Any, Trajectory, Key[Array, ""]], Any]
     show: Callable[[Any], Shown] = None  # type: ignore[assignment]  # refused with a sentence
     absorb: Callable[[Any, Counted, Integer[Array, ""]], Any] | None = None
+    rescale: Callable[[Any, Float[Array, " J"], Float[Array, " J"]], Any] | None = None
 
 
 Factory: TypeAlias = Callable[[Knowledge, Any], Learner]

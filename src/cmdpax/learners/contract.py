@@ -116,7 +116,7 @@ def make_checked(factory: Factory, knowledge: Knowledge, parameters: Any) -> Lea
     fix = "return cmdpax.learners.Learner(init, update, show), three functions"
     if not isinstance(learner, Learner):
         refuse(f"returned {_kind(learner)} from its factory", fix)
-    functions = learner[:3] if learner.absorb is None else learner
+    functions = learner[:3] if learner.absorb is None else learner[:4]
     if not all(map(callable, functions)):
         refuse("has an init, update or show that is not a function", fix)
 
@@ -147,7 +147,7 @@ def make_checked(factory: Factory, knowledge: Knowledge, parameters: Any) -> Lea
         _check_same(refuse, state, following)
         return following
 
-    return Learner(init, update, show, None if learner.absorb is None else absorb)
+    return Learner(init, update, show, None if learner.absorb is None else absorb, learner.rescale)
 
 
 def factory_name(factory: Factory) -> str:

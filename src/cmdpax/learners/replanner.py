@@ -34,6 +34,7 @@ from cmdpax.learners.statistics import (
     add,
     empty_statistics,
     record,
+    rescale_signals,
 )
 from cmdpax.model.cmdp import CMDP
 from cmdpax.model.evaluation import q_values
@@ -139,7 +140,7 @@ def replanner(
     def absorb(state: ReplannerState, counted: Counted, count: Integer[Array, ""]) -> Any:
         return follow(state, add(knowledge, state.statistics, counted), count.astype(integer))
 
-    return Learner(init, update, _show, absorb)
+    return Learner(init, update, _show, absorb, _rescale)
 
 
 def _first_state(knowledge: Knowledge, key: Key[Array, ""]) -> ReplannerState:
@@ -170,6 +171,21 @@ def _show(state: ReplannerState) -> Shown:
         remaining=state.remaining,
     )
     return Shown(state.log_policy, info)
+
+
+def _rescale(
+    state: ReplannerState, slopes: Float[Array, " J"], offsets: Float[Array, " J"]
+) -> ReplannerState:
+    """The same state where every signal x of a step is slope · x + offset."""
+    horizon = state.next_values.shape[0]
+    steps = jnp.arange(horizon - 1, -1, -1, dtype=slopes.dtype)  # after step h: H - h
+    values = slopes[:, None] * state.next_values + (steps[:, None] * offsets)[..., None]
+    return state._replace(
+        multipliers=state.multipliers * slopes[0] / slopes[1:],
+        constraint_values=slopes[1:] * state.constraint_values + horizon * offsets[1:],
+        next_values=values,
+        statistics=rescale_signals(state.statistics, slopes, offsets),
+    )
 
 
 def _plan(knowledge: Knowledge, model: Model, thresholds: Array, multipliers: Array) -> Plan:

@@ -202,6 +202,21 @@ def add(knowledge: Knowledge, statistics: Statistics, counted: Counted) -> Stati
     return Statistics(visits, (counts, jnp.where(tried, means, rows)), sums, squares)
 
 
+def rescale_signals(
+    statistics: Statistics, slopes: Float[Array, " J"], offsets: Float[Array, " J"]
+) -> Statistics:
+    """The statistics of observations slope · x + offset, where they were those of x."""
+    sums, squares = statistics.reward_sums, statistics.square_sums
+    if sums is None:
+        return statistics
+    slope, offset = slopes[:, None, None], offsets[:, None, None]
+    visits = statistics.visits[:, None].astype(sums.dtype)
+    moved = slope * sums + offset * visits
+    if squares is not None:
+        squares = slope**2 * squares + 2 * slope * offset * sums + offset**2 * visits
+    return statistics._replace(reward_sums=moved, square_sums=squares)
+
+
 def _count(
     count: Array, row: Array, visits: Array, state: Array, action: Array, entry: Array, listed: bool
 ) -> tuple[Array, Array]:
@@ -276,10 +291,15 @@ def empirical_model(knowledge: Knowledge, statistics: Statistics) -> OptimisticM
     return optimistic_model(knowledge._replace(bonuses=plain), statistics)
 
 
+def counts_of_rows(statistics: Statistics) -> Integer[Array, "H S A T"]:
+    """How often each entry of each row followed; H is 1 where the steps share their counts."""
+    counts, _ = statistics.storage
+    return jnp.stack(counts) if isinstance(counts, tuple) else counts
+
+
 def transition_counts(knowledge: Knowledge, statistics: Statistics) -> Integer[Array, "H S A S"]:
     """How often each state followed, `[H, S, A, S]`; H is 1 where the steps share their counts."""
-    counts, _ = statistics.storage
-    counts = jnp.stack(counts) if isinstance(counts, tuple) else counts
+    counts = counts_of_rows(statistics)
     if knowledge.support is None:
         return counts
     successors = jnp.broadcast_to(jnp.maximum(knowledge.support, 0), counts.shape)

@@ -78,7 +78,7 @@ docs: $(TOOLS) ## the documentation site with the page of the paper's experiment
 bench: $(RUNTIME) ## the benchmarks of this machine's processor
 	JAX_PLATFORMS=cpu $(BIN)/python benchmarks/planning.py
 	JAX_PLATFORMS=cpu $(BIN)/python benchmarks/learning.py
-	JAX_PLATFORMS=cpu $(BIN)/python benchmarks/live.py
+	JAX_PLATFORMS=cpu $(BIN)/python benchmarks/agent_times.py
 	JAX_PLATFORMS=cpu $(BIN)/python benchmarks/cluster.py --simulate
 
 package: $(RUNTIME) ## build the wheel, install it alone, use it once

@@ -1,115 +1,222 @@
-"""An agent on a live system: how long a decision, an update and a save take.
+"""The live agent against everything else that one would do, on simulated systems.
 
-    python benchmarks/live.py [--episodes 1000]
+    PYTHONPATH=. python benchmarks/live.py [--systems NAME …] [--seeds 8] [--workers 2] [--out FILE]
+    PYTHONPATH=. python benchmarks/live.py --from FILE …
 
-The system answers at once (a CMDP's own rows), so that what is measured is the agent. Times are
-medians, 99th percentiles and maxima in milliseconds over all calls; compilation happens when an
-agent is made, and is told apart. The last column is the agent's whole episode (start, H decisions
-and observations, the update) against an episode of the plain NumPy learner of `learning.py`, which
-plays, updates and evaluates its policy in the true model, both in this run. Below 1 the agent is
-slower: handing an update to a compiled program takes longer than it runs.
+The systems of `examples/systems/` are played for K episodes by the agent, the agent with a safe
+rule to start from, the paper's four algorithms, ten lines of `estimate` and `solve` (every 50
+episodes, with 5 % random actions), tabular Q-learning with a penalty (the best of five for every
+system and K, chosen in hindsight), and the fixed safe rule.
+
+Loss is the optimum minus the true value of the policy that is played, as a mean over the K
+episodes. The positive part of each constraint's true violation is priced at its exact multiplier
+λ*. Policies are evaluated exactly: those of plans whenever they change, those of the four
+algorithms and of Q-learning in about 60 episodes on a logarithmic grid, each counting for the
+episodes next to it. Losses are means over seeds ± standard errors, with the share of episodes whose
+policy is unsafe in truth in parentheses. A task is a system, a method and a seed; it appends its
+lines as it ends, so that an interrupted benchmark shows what it has. `--set exploration=none` gives
+the two agents other parameters.
 """
 
 import argparse
-import platform
+import json
+import multiprocessing
+import os
+import sys
 import tempfile
 import time
+import warnings
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import cmdpax
-from learning import NumpyLearner
+from examples.systems import SYSTEMS
+from live_methods import ALGORITHMS, METHODS
 
-SIZES = ((5, 5, 5), (30, 3, 10), (100, 5, 20), (500, 6, 30))  # S, A, H
-SHARED = 500  # from so many states on the steps share their counts, as one would have it
-
-
-class Clock:
-    """Times of calls, by name."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, list[float]] = defaultdict(list)
-
-    def __call__(self, name: str, function: Any, *arguments: Any) -> Any:
-        begun = time.perf_counter()
-        result = function(*arguments)
-        self.seconds[name].append(time.perf_counter() - begun)
-        return result
-
-    def told(self, name: str) -> str:
-        milliseconds = 1e3 * np.array(self.seconds[name])
-        median, nearly_all = np.quantile(milliseconds, [0.5, 0.99])
-        return f"{median:.4f} / {nearly_all:.4f} / {milliseconds.max():.3f}"
+EPISODES = (200, 500, 2_000)
+ALONE = {  # every process has one core, and the programs that it compiles are for all
+    "JAX_PLATFORMS": "cpu",
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2",
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+}
+AGENTS = ("agent", "agent, baseline")
+RIVALS = ("estimate + solve", "Q-learning", *ALGORITHMS)
 
 
-def play(agent: cmdpax.Agent, cmdp: cmdpax.CMDP, num_episodes: int, file: Path) -> Clock:
-    """The agent's episodes, timed call by call."""
-    clock, random = Clock(), np.random.default_rng(0)
-    cumulative = np.cumsum(cmdp.transitions, axis=-1)
-    for episode in range(num_episodes):
-        begun = time.perf_counter()
-        clock("start", agent.start, 0)
-        while agent.expects == "act":
-            step, state = agent.step, agent.state
-            action = clock("act", agent.act, state)
-            place = (step, state, action)
-            signals = cmdp.rewards[place], cmdp.constraint_rewards[(slice(None), *place)]
-            following = min(
-                np.searchsorted(cumulative[place], random.random()), cmdp.num_states - 1
-            )
-            clock("observe", agent.observe, *signals, following)
-        clock("end", agent.end)
-        clock.seconds["episode"].append(time.perf_counter() - begun)
-        if episode % 20 == 0:
-            clock("save", agent.save, file)
-    return clock
+class Task(NamedTuple):
+    """One run."""
+
+    system: str
+    method: str
+    seed: int
+    episodes: tuple[int, ...]
+    parameters: dict[str, Any]  # of the agents
+
+    @property
+    def work(self) -> float:
+        """About how long it takes: the longest are begun first."""
+        system = SYSTEMS[self.system]
+        size = system.horizon * system.num_states * system.num_actions
+        return size * (3.0 if self.method in AGENTS else 1.0 if self.method in ALGORITHMS else 0.5)
 
 
-def measure(sizes: tuple[int, int, int], num_episodes: int, file: Path) -> None:
-    names = ("num_states", "num_actions", "horizon")
-    cmdp = cmdpax.environments.make("random", **dict(zip(names, sizes, strict=True)))
+def measured(task: Task) -> list[dict[str, Any]]:
+    """A row for the run, or for each penalty of Q-learning."""
+    warnings.simplefilter("ignore")
     begun = time.perf_counter()
-    agent = cmdpax.Agent(
-        "regularized-primal-dual",
-        **dict(zip(names, sizes, strict=True)),
-        thresholds=cmdp.thresholds,
-        initial=0,
-        rewards=cmdp.rewards,
-        constraint_rewards=cmdp.constraint_rewards,
-        stationary=sizes[0] >= SHARED,
-    )
-    made = time.perf_counter() - begun
-    clock = play(agent, cmdp, num_episodes, file)
-    columns = [f"{made:.1f} s", *(clock.told(name) for name in ("act", "observe", "end", "save"))]
-    columns.append(f"{file.stat().st_size / 2**20:.2f} MiB")
-    columns.append(
-        "" if agent.declaration.stationary else f"{ratio(cmdp, clock, num_episodes):.1f}"
-    )
-    print(f"| {sizes} | {' | '.join(columns)} |")
+    system = SYSTEMS[task.system](seed=1_000 + task.seed)
+    optimum = cmdpax.solve(system.model)
+    rows = []
+    given = task.parameters if task.method in AGENTS else {}
+    for account, penalty in METHODS[task.method](system, task.seed, max(task.episodes), **given):
+        losses, unsafe = account.losses(optimum)
+        for count in task.episodes:
+            row = {"system": task.system, "method": task.method, "seed": task.seed}
+            row |= {"penalty": penalty, "episodes": count, "optimum": optimum.value}
+            row |= {"loss": losses[:count].mean(), "last": losses[count - 1]}
+            rows.append(row | {"unsafe": unsafe[:count].mean()})
+    seconds = time.perf_counter() - begun
+    return [{**row, "seconds": seconds} for row in rows]
 
 
-def ratio(cmdp: cmdpax.CMDP, clock: Clock, num_episodes: int) -> float:
-    """An episode of the plain NumPy learner against one of the agent."""
-    learner = NumpyLearner(cmdp, cmdpax.solve(cmdp).value, 0)
-    for _ in range(num_episodes):
-        clock("numpy", learner.episode)
-    return float(np.median(clock.seconds["numpy"]) / np.median(clock.seconds["episode"]))
+def attempted(task: Task) -> tuple[list[dict[str, Any]], str]:
+    """The rows, or why there are none: one task that fails does not end the others."""
+    try:
+        return measured(task), ""
+    except Exception as error:
+        return [], f"{task.system}, {task.method}, seed {task.seed}: {error!r}"
+
+
+def run(tasks: list[Task], workers: int, out: Path | None) -> list[dict[str, Any]]:
+    """Rows of all tasks, appended to a file as they end."""
+    rows: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as compiled:
+        for name, value in {**ALONE, "JAX_COMPILATION_CACHE_DIR": compiled}.items():
+            os.environ.setdefault(name, value)
+        with multiprocessing.get_context("spawn").Pool(workers) as pool:
+            for found, failure in pool.imap_unordered(attempted, tasks):
+                rows += found
+                if failure:
+                    print(failure, file=sys.stderr, flush=True)
+                if out is not None:
+                    with out.open("a", encoding="utf-8") as lines:
+                        lines.writelines(json.dumps(row) + "\n" for row in found)
+    return rows
+
+
+# ------------------------------------------------------------------------------------------ tables
+
+
+class Cell(NamedTuple):
+    """A method on a system, over seeds."""
+
+    loss: float
+    error: float
+    last: float
+    unsafe: float
+
+    def __str__(self) -> str:
+        """As the table has it."""
+        return f"{self.loss:.3g} ± {self.error:.1g} ({self.unsafe:.0%})"
+
+
+def cells(rows: list[dict[str, Any]], count: int) -> dict[tuple[str, str], Cell]:
+    """By system and method; of several penalties the one that loses least."""
+    found: dict[tuple[str, str], dict[float | None, list[dict[str, Any]]]]
+    found = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        if row["episodes"] == count:
+            found[row["system"], row["method"]][row["penalty"]].append(row)
+    return {
+        place: min(map(_cell, groups.values()), key=lambda cell: cell.loss)
+        for place, groups in found.items()
+    }
+
+
+def _cell(rows: list[dict[str, Any]]) -> Cell:
+    losses = np.array([row["loss"] for row in rows])
+    error = losses.std(ddof=1) / len(rows) ** 0.5 if len(rows) > 1 else 0.0
+    last, unsafe = (float(np.mean([row[name] for row in rows])) for name in ("last", "unsafe"))
+    return Cell(float(losses.mean()), float(error), last, unsafe)
+
+
+def show(rows: list[dict[str, Any]], count: int) -> None:
+    """The table of one K, and how the agents compare with the best of their rivals."""
+    found = cells(rows, count)
+    systems = [name for name in SYSTEMS if any(name == place[0] for place in found)]
+    methods = [name for name in METHODS if any(name == place[1] for place in found)]
+    for title, shown in (("loss per episode", str), ("loss of the last policy", _last)):
+        print(f"\nK = {count}, {title}\n\n| | {' | '.join(methods)} |")
+        print("|---|" + "---|" * len(methods))
+        for system in systems:
+            entries = [found.get((system, method)) for method in methods]
+            print(f"| {system} | {' | '.join(shown(cell) if cell else '' for cell in entries)} |")
+    print()
+    for method in AGENTS:
+        _compare(found, systems, method)
+
+
+def _last(cell: Cell) -> str:
+    return f"{cell.last:.3g}"
+
+
+def _compare(found: dict[tuple[str, str], Cell], systems: list[str], method: str) -> None:
+    """The ratio of a method's losses to those of the best rival, which may differ by system."""
+    ratios = {}
+    for system in systems:
+        rivals = [found[system, name].loss for name in RIVALS if (system, name) in found]
+        if rivals and (system, method) in found:
+            ratios[system] = max(found[system, method].loss, 0.0) / min(rivals)
+    if ratios:
+        mean = float(np.exp(np.mean(np.log(np.maximum(list(ratios.values()), 1e-9)))))
+        told = ", ".join(f"{system} {ratio:.2f}" for system, ratio in ratios.items())
+        unsafe = max(found[system, method].unsafe for system in ratios)
+        print(
+            f"{method} / best rival: geometric mean {mean:.2f}, worst {max(ratios.values()):.2f} "
+            f"({told}); unsafe in at most {unsafe:.0%} of the episodes of a system"
+        )
+
+
+def parameter(text: str) -> tuple[str, Any]:
+    """A parameter of the agents and its value: a number, or a text."""
+    name, _, value = text.partition("=")
+    try:
+        return name, json.loads(value)
+    except json.JSONDecodeError:
+        return name, value
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--episodes", type=int, default=1000)
+    parser.add_argument("--systems", nargs="+", default=list(SYSTEMS), choices=list(SYSTEMS))
+    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
+    parser.add_argument("--seeds", type=int, default=8)
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--episodes", type=int, nargs="+", default=list(EPISODES))
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--set", type=parameter, nargs="+", default=[], metavar="NAME=VALUE")
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--from", dest="files", type=Path, nargs="+")
     options = parser.parse_args()
-    print(f"{platform.processor() or platform.machine()}, Python {platform.python_version()}")
-    print("median / 99 % / maximum in ms, regularized primal-dual\n")
-    print("| S, A, H | made in | act | observe | end | save | file | NumPy episode / agent's |")
-    print("|---|---|---|---|---|---|---|---|")
-    with tempfile.TemporaryDirectory() as folder:
-        for sizes in SIZES:
-            measure(sizes, options.episodes, Path(folder, "agent.npz"))
+    if options.files:
+        lines = [line for file in options.files for line in file.read_text("utf-8").splitlines()]
+        rows = [json.loads(line) for line in lines]
+    else:
+        tasks = [
+            Task(system, method, seed, tuple(sorted(options.episodes)), dict(options.set))
+            for system in options.systems
+            for method in options.methods
+            for seed in range(options.first_seed, options.first_seed + options.seeds)
+        ]
+        tasks.sort(key=lambda task: -task.work)
+        rows = run(tasks, options.workers, options.out)
+    for count in sorted({row["episodes"] for row in rows}):
+        show(rows, count)
 
 
 if __name__ == "__main__":

@@ -71,7 +71,7 @@ class System:
     def step(self, *place: int) -> tuple[float, np.ndarray, int]:
         """Reward, signals and next state at an episode's step, in a state, after an action."""
         generator, lists = np.random.default_rng(place), self.declared.successors
-        low, high, _ = self.declared.units
+        low, high, *_ = self.declared.units
         signals = low + (high - low) * generator.random(len(low))
         if lists is None:
             return signals[0], signals[1:], int(generator.integers(self.declared.sizes.num_states))
@@ -94,7 +94,8 @@ def call_next(agent: cmdpax.Agent, system: System) -> str:
     elif expected == "act":
         agent.act(agent.state)
     else:
-        agent.observe(*system.step(agent.episode, agent.step, agent.state, agent.action))
+        now = agent._now.episode  # the agent itself would answer with names
+        agent.observe(*system.step(agent.episode, agent.step, now.states[-1], now.action))
     return expected
 
 

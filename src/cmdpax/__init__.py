@@ -31,7 +31,14 @@ from cmdpax.learning.accounts import account
 from cmdpax.learning.history import Account, History, Regret
 from cmdpax.learning.learn import learn, repeat
 from cmdpax.learning.replay import Replay, replay
-from cmdpax.live import Agent, AgentAccount, ConstraintAccount, EpisodeRecord, ObjectiveAccount
+from cmdpax.live import (
+    Agent,
+    AgentAccount,
+    Band,
+    ConstraintAccount,
+    EpisodeRecord,
+    ObjectiveAccount,
+)
 from cmdpax.model.cmdp import CMDP, Sizes, from_costs
 from cmdpax.model.empirical import estimate
 from cmdpax.model.evaluation import Evaluation, evaluate
@@ -105,6 +112,7 @@ __all__ = [
     "Agent",
     "AgentAccount",
     "Audit",
+    "Band",
     "ClusterError",
     "CmdpaxError",
     "CmdpaxWarning",

@@ -21,24 +21,7 @@ import damages
 from cmdpax.cli import watching
 from cmdpax.live import saving
 from live_cases import draw_episodes, log_of, make, play
-
-NAMES = ["empty hours", "comfort"]
-
-
-def watched(num_episodes: int, path: str | Path = "a.npz", **changes: Any) -> cmdpax.Agent:
-    """An agent with a cost and a signal that is wanted, saved; every third episode is short."""
-    senses, ranges = ["at most", "at least"], [(0, 10), (-1, 1)]
-    declared = {"senses": senses, "constraint_ranges": ranges, "names": NAMES}
-    agent = play(make(**(declared | {"thresholds": [12.5, -0.25]} | changes)), num_episodes)
-    agent.save(path)
-    return agent
-
-
-def cells(out: str, row: str) -> list[str]:
-    """The cells of a row of the table."""
-    (line,) = [line for line in out.splitlines() if row in line]
-    return [cell.strip() for cell in re.split("[│┃]", line)[2:-1]]
-
+from watch_cases import NAMES, cells, watched
 
 # --------------------------------------------------------------------------------------------- once
 
@@ -59,6 +42,9 @@ def test_the_table_is_the_account(run: Any) -> None:
         shown = [getattr(one, name) for one in (objective, hours, comfort)]
         assert cells(out, row) == [f"{one.mean:.4g} ± {one.half:.2g}" for one in shown]
     assert cells(out, "these show") == ["", hours.verdict, comfort.verdict]
+    shown = [one.always for one in (objective, hours, comfort)]
+    assert cells(out, "every day") == [f"{one.low:.4g} to {one.high:.4g}" for one in shown]
+    assert cells(out, "this shows") == ["", hours.always_verdict, comfort.always_verdict]
     assert cells(out, "that missed") == ["", *(f"{one.missed} of 30" for one in account)]
     assert cells(out, "optimistic") == ["", *(f"{one.optimistic:.6g}" for one in account)]
     assert cells(out, "price") == ["", *(f"{one.price:.4g}" for one in account)]

@@ -271,7 +271,8 @@ class TestShape:
         account = long_run[0].account
         first, *others = str(account).splitlines()
         assert first == f"{MANY} episodes, reward {account.objective.observed}"
-        for one, line in zip(account, others, strict=True):
+        for one, line, daily in zip(account, others[::2], others[1::2], strict=True):
+            assert daily.startswith(f"    looked at every day: {one.always} ({one.always_verdict}")
             assert line.startswith(f"{one.name}: {one.observed}, {one.sense} {one.threshold:g}")
             assert f"200: {one.recent}" in line
             assert line.endswith(f"({one.verdict})")

@@ -106,6 +106,15 @@ class TestOthers:
         head = json.loads(str(arrays_in(path.read_bytes())["agent"]))
         assert (head["format"], "hyperparameters" in head["declaration"]) == (3, False)
 
+    def test_sums_that_an_earlier_file_has_not_begin_anew(self, path: Path, agent: cmdpax.Agent):
+        edit(path, lambda head, arrays: arrays.pop("tally_always"))
+        found = cmdpax.Agent.load(path)
+        assert [one.always.size for one in found.account] == [0, 0]
+        assert [one.always.size for one in agent.account] == [220, 220]
+        assert [one.observed for one in found.account] == [one.observed for one in agent.account]
+        found.save(path)
+        assert snapshot(cmdpax.Agent.load(path)) == snapshot(found)
+
     def test_what_is_not_there(self, tmp_path: Path):
         assert_refused(tmp_path / "none.npz", "does not exist")
         (tmp_path / "folder.npz").mkdir()
@@ -190,6 +199,11 @@ DO_NOT_FIT: dict[str, Change] = {
     "fewer means": lambda head, arrays: arrays.update(tally_mean=np.zeros(1)),
     "infinitely many missed": lambda head, arrays: arrays.update(
         tally_missed=np.full(arrays["tally_missed"].shape, np.inf)
+    ),
+    "fewer sums": lambda head, arrays: arrays.update(tally_always=np.zeros((4, 2, 3))),
+    "sums that cannot be": lambda head, arrays: arrays.update(tally_always=-arrays["tally_always"]),
+    "sums of more episodes": lambda head, arrays: arrays.update(
+        tally_always=arrays["tally_always"] + 1
     ),
     "more episodes": lambda head, arrays: head["tally"].update(episodes=500),
     "an action that is none": lambda head, arrays: arrays.update(open_action=np.array(9)),

@@ -56,7 +56,7 @@ REFUSED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "rewards that are none": (STATIONARY | {"rewards": np.full((1, 3, 2), np.nan)}, ("nan",)),
     "rewards as a text": (STATIONARY | {"rewards": "much"}, ("rewards cannot be read",)),
     "rewards above the range": (
-        STATIONARY | {"rewards": np.full((1, 3, 2), 1.5)},
+        STATIONARY | {"rewards": np.full((1, 3, 2), 1.5), "reward_range": (0, 1)},
         ("rewards lies in [1.5, 1.5]", "reward_range is [0, 1]"),
     ),
     "constraint rewards below the range": (

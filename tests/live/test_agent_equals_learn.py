@@ -147,7 +147,7 @@ def follow_calls(agent: cmdpax.Agent, log: cmdpax.Log, history: cmdpax.History) 
 def assert_learned_the_same(fed: cmdpax.Agent, told: cmdpax.Agent) -> None:
     """Bit for bit; the sums of the account may be rounded otherwise."""
     for name in differences(fed, told):
-        assert name in ("['tally']['mean']", "['tally']['squares']", "['tally']['recent']")
+        assert name in [f"['tally']['{one}']" for one in ("mean", "squares", "recent", "always")]
     for name, array in told.recent.items():
         np.testing.assert_allclose(fed.recent[name], array, **CLOSE)
     for one, other in zip(fed.account, told.account, strict=True):

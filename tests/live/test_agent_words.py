@@ -65,7 +65,8 @@ def test_an_agent_that_is_spoken_to_in_names(tmp_path: Path) -> None:
     assert lines[0].endswith(" EUR")
     assert lines[1].startswith("energy: ")
     assert " kWh, at most 40 (open)" in lines[1]
-    assert " kWh" not in lines[2]
+    assert " kWh (open" in lines[2]
+    assert " kWh" not in lines[3] + lines[4]
     named.start("idle")
     assert named.action is None
     assert named.act("idle") == named.action

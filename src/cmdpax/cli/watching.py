@@ -1,4 +1,4 @@
-"""`cmdpax watch`: the account of a live agent, from the file that it is saved to."""
+"""`cmdpax watch`: the account and the plan of a live agent, from the file that it is saved to."""
 
 import time
 from collections.abc import Callable
@@ -11,10 +11,11 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
+from cmdpax.cli.glimpses import ROWS, plan_lines, policy_table
 from cmdpax.cli.output import print_json, results, table
 from cmdpax.errors import plain
 from cmdpax.learners import registered
-from cmdpax.live.accounts import RECENT
+from cmdpax.live.accounts import RECENT, roughly
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _UNLIMITED = 10_000  # columns, where no terminal has an end
@@ -32,7 +33,7 @@ def watch(
         bool, typer.Option("--json", help="Print the account once, as one JSON object.")
     ] = False,
 ) -> None:
-    """Show an agent's account, and refresh it while the agent learns; Ctrl-C ends.
+    """Show an agent's account and plan, and refresh them while it learns; Ctrl-C ends.
 
     Example: cmdpax watch agent.npz
     """
@@ -73,18 +74,27 @@ def _refresh(path: Path, interval: float) -> None:
     stamp, saved = _look(path)
     console = Console(highlight=False)  # wraps: what is refreshed must not be cut off
     try:
-        with Live(view(path, stamp, saved), console=console, auto_refresh=False) as shown:
+        with Live(_fitting(console, path, stamp, saved), console=console, auto_refresh=False) as on:
             while True:
                 time.sleep(interval)
                 if _stamp(path) != stamp:
                     stamp, saved = _look(path)
-                shown.update(view(path, stamp, saved), refresh=True)
+                on.update(_fitting(console, path, stamp, saved), refresh=True)
     except KeyboardInterrupt:
         return
 
 
-def view(path: Path, stamp: _Stamp, saved: Any) -> Group:
-    """Show a table of the account, and a line of recent returns for every signal."""
+def _fitting(console: Console, path: Path, stamp: _Stamp, saved: Any) -> Group:
+    """Show as much of the policy as the terminal has room for."""
+    for rows in range(ROWS, 0, -1):
+        found = view(path, stamp, saved, rows)
+        if len(console.render_lines(found)) < console.height:
+            return found
+    return view(path, stamp, saved, 0)
+
+
+def view(path: Path, stamp: _Stamp, saved: Any, rows: int = ROWS) -> Group:
+    """Show the account, the plan with so many rows of its policy, and recent returns."""
     declared, account = saved.declared, saved.account
     sizes = declared.sizes
     written, _ = stamp
@@ -99,7 +109,12 @@ def view(path: Path, stamp: _Stamp, saved: Any) -> Group:
         head.append(f", after {steps} of episode {saved.tally.learned + 1}")
     head.append(f", saved {_duration(age)} ago", style="dim")
     listing = _table(account, _belief(declared.algorithm))
-    return Group(head, listing, *_lines(declared.names, saved.tally.recent))
+    parts: list[Any] = [head, listing]
+    glimpse = saved.episode.glimpse
+    if glimpse is not None:  # earlier files show nothing of it
+        policy = policy_table(declared, glimpse, rows)
+        parts += [*plan_lines(declared, glimpse), *([] if policy is None else [policy])]
+    return Group(*parts, *_lines(declared.names, saved.tally.recent))
 
 
 def _belief(algorithm: str) -> str:
@@ -115,13 +130,17 @@ def _table(account: Any, belief: str) -> Table:
     def row(name: str, of_reward: Any, of_each: Callable[[Any], Any]) -> tuple[Any, ...]:
         return (name, of_reward, *(of_each(one) for one in constraints))
 
+    waiting = any(one.always_verdict == "open" for one in constraints)
     rows = (
         row("threshold", "", lambda one: f"{one.sense} {one.threshold:.6g}"),
         row("mean return", objective.observed, lambda one: one.observed),
         row(
             f"of the last {min(account.episodes, RECENT)}", objective.recent, lambda one: one.recent
         ),
-        row("these show", "", lambda one: Text(one.verdict, style=_COLOURS[one.verdict])),
+        row("these show", "", lambda one: _verdict(one.verdict)),
+        row("mean, valid every day", objective.always, lambda one: one.always),
+        row("this shows", "", lambda one: _verdict(one.always_verdict)),
+        *([row("episodes until then", "", _left)] if waiting else []),
         row("episodes that missed", "", lambda one: f"{one.missed:,} of {one.episodes:,}"),
         row(belief, "", lambda one: f"{one.optimistic:.6g}"),
         row("price in reward", "", lambda one: f"{one.price:.4g}"),
@@ -131,6 +150,17 @@ def _table(account: Any, belief: str) -> Table:
     result = table("", ("per episode", *labels), rows)
     result.title = None
     return result
+
+
+def _verdict(found: str) -> Text:
+    return Text(found, style=_COLOURS[found])
+
+
+def _left(one: Any) -> str:
+    """About how many episodes a verdict takes that may be looked at every day."""
+    if one.episodes_left is None:
+        return "?" if one.always_verdict == "open" else ""
+    return f"about {roughly(one.episodes_left)}"
 
 
 def _lines(names: tuple[str, ...], recent: np.ndarray) -> list[Text]:

@@ -3,5 +3,13 @@
 from cmdpax.live.accounts import AgentAccount, ConstraintAccount, ObjectiveAccount
 from cmdpax.live.agent import Agent
 from cmdpax.live.episode import EpisodeRecord
+from cmdpax.live.sequences import Band
 
-__all__ = ["Agent", "AgentAccount", "ConstraintAccount", "EpisodeRecord", "ObjectiveAccount"]
+__all__ = [
+    "Agent",
+    "AgentAccount",
+    "Band",
+    "ConstraintAccount",
+    "EpisodeRecord",
+    "ObjectiveAccount",
+]

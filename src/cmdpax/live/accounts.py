@@ -7,6 +7,9 @@ that were cut short have no return: they are not in the means, but verdicts are 
 hold whatever the missing steps might have brought. The estimate V̂_u is the learner's belief about
 the coming episode: that of the paper's learners errs towards meeting the constraint, and a learner
 that plans believes that its plan meets it wherever it can. So it is no evidence of safety.
+
+Student's interval is valid for a single look. Beside it stands one that may be looked at every day
+(`live.sequences`), about the mean of all episodes.
 """
 
 import dataclasses
@@ -18,7 +21,9 @@ import numpy as np
 from cmdpax.errors import ParameterError
 from cmdpax.intervals import Interval, half_width, interval, student
 from cmdpax.live.declaration import Declaration
-from cmdpax.live.units import ROUNDING
+from cmdpax.live.every_day import after_returns, bands_of, show_verdicts
+from cmdpax.live.sequences import Band, Sequence
+from cmdpax.live.units import ROUNDING, Units
 
 RECENT = 200
 """Episodes that count as recent."""
@@ -40,6 +45,7 @@ class Tally:
     squares: np.ndarray  # sums of squared distances from the mean, [J]
     missed: np.ndarray  # episodes whose return misses its threshold, [I]
     recent: np.ndarray  # the last episodes: returns, multipliers, missing steps, [n, J + I + 1]
+    always: np.ndarray  # the sums of a `Sequence`, if missing steps bring least, or most, [5, 2, J]
     episodes: int = 0  # that were played
     steps: int = 0
     cut_short: int = 0
@@ -50,7 +56,9 @@ class Tally:
         """The tally before the first episode."""
         nothing = np.zeros(1 + num_constraints)
         missed = np.zeros(num_constraints, dtype=np.int64)
-        return cls(nothing, nothing, missed, np.zeros((0, 2 + 2 * num_constraints)))
+        recent = np.zeros((0, 2 + 2 * num_constraints))
+        always = np.array(Sequence.empty((2, 1 + num_constraints)))
+        return cls(nothing, nothing, missed, recent, always)
 
     @property
     def learned(self) -> int:
@@ -67,19 +75,31 @@ class Tally:
         if (self.learned + num_episodes) * horizon >= _COUNTS:
             raise ParameterError("the agent's counts are 32-bit integers, 2^31 steps are too many.")
 
+    @property
+    def sequence(self) -> Sequence:
+        """What the intervals that may be looked at every day are made of, of shape `[2, J]`."""
+        return Sequence(*self.always)
+
     def after(
-        self, signals: np.ndarray, missed: np.ndarray, multipliers: np.ndarray, missing: int
+        self,
+        signals: np.ndarray,
+        missed: np.ndarray,
+        multipliers: np.ndarray,
+        missing: int,
+        units: Units,
     ) -> "Tally":
         """The tally after one more episode, with the signals `[steps, J]` (Welford)."""
         returns, cut = signals.sum(axis=0), int(missing > 0)
         before = (returns - self.mean) * (1 - cut)
         mean = self.mean + before / (self.whole + 1)
         newest = np.concatenate([returns, multipliers, [missing]])[None]
+        always = after_returns(self.sequence, returns, missing, missing + len(signals), units)
         return Tally(
             mean,
             self.squares + before * (returns - mean),
             self.missed + missed,
             np.concatenate([self.recent[1 - RECENT :], newest]),
+            np.array(always),
             self.episodes + 1,
             self.steps + len(signals),
             self.cut_short + cut,
@@ -107,11 +127,13 @@ class ObjectiveAccount(NamedTuple):
         observed: mean return over all whole episodes, with its 95 % interval.
         recent: the same over the last 200.
         unit: its unit; it may be empty.
+        always: an interval for the mean over all episodes that may be looked at every day.
     """
 
     observed: Interval
     recent: Interval
     unit: str = ""
+    always: Band = Band()
 
 
 class ConstraintAccount(NamedTuple):
@@ -135,6 +157,14 @@ class ConstraintAccount(NamedTuple):
         multiplier: λ, as the learner has it.
         price: λ in the user's units, reward per unit of the constraint.
         unit: of the constraint; it may be empty.
+        always: an interval for the mean over all episodes that may be looked at every day: with
+            probability 95 % it is right after every one of them. The missing steps of episodes cut
+            short are in it, from the least that they might have brought to the most.
+        always_verdict: what it shows: "met", "missed" or "open". Stopping at the first "met" errs
+            with probability 5 % at most. Where no range was declared this is asymptotic, and the
+            verdict is "open" if an episode was cut short.
+        episodes_left: while that is open, about how many more episodes it takes if mean and
+            variance stay as they are; None where nothing is left or nothing can be said.
     """
 
     name: str
@@ -149,6 +179,9 @@ class ConstraintAccount(NamedTuple):
     multiplier: float
     price: float
     unit: str = ""
+    always: Band = Band()
+    always_verdict: str = "open"
+    episodes_left: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -184,7 +217,7 @@ class AgentAccount:
         return self.constraints[index]
 
     def __str__(self) -> str:
-        """A line for the reward, and one per constraint."""
+        """A line for the reward, and two per constraint."""
         count = "1 episode" if self.episodes == 1 else f"{self.episodes} episodes"
         count += f" ({self.cut_short} cut short)" if self.cut_short else ""
         lines = [f"{count}, reward {_amount(self.objective.observed, self.objective.unit)}"]
@@ -193,10 +226,15 @@ class AgentAccount:
             lately = f"; the last {RECENT}: {_amount(one.recent, one.unit)}" if older else ""
             told = f"{_amount(one.observed, one.unit)}, {one.sense} {one.threshold:g}{lately}"
             lines.append(f"{one.name}: {told} ({one.verdict})")
+            lines.append(f"    {_always(one)}")
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain numbers and words; intervals are (mean, half, size), with NaN or infinity."""
+        """As plain numbers and words.
+
+        Intervals are (mean, half, size), those that may be looked at every day (low, high, size,
+        exact), with NaN or infinity where there is none.
+        """
         return {name: getattr(self, name) for name in COUNTED} | {
             "objective": self.objective._asdict(),
             "constraints": [one._asdict() for one in self],
@@ -207,7 +245,8 @@ class AgentAccount:
         """The account that `to_dict` wrote, through JSON or not."""
 
         def intervals(entry: dict[str, Any]) -> dict[str, Any]:
-            return entry | {name: Interval(*entry[name]) for name in ("observed", "recent")}
+            found = {name: Interval(*entry[name]) for name in ("observed", "recent")}
+            return entry | found | {"always": Band(*entry["always"])}
 
         return cls(
             **{name: content[name] for name in COUNTED},
@@ -222,12 +261,30 @@ def _amount(observed: Interval, unit: str) -> str:
     return f"{observed} {unit}".rstrip()
 
 
+def _always(one: ConstraintAccount) -> str:
+    """What an account shows every day, in words."""
+    left = one.episodes_left
+    more = "" if left is None else f", about {roughly(left)} more episodes would decide"
+    kind = "" if one.always.exact else ", asymptotic"
+    shown = str(one.always).removeprefix("~ ")
+    told = f"{shown} {one.unit}".rstrip()
+    return f"looked at every day: {told} ({one.always_verdict}{more}{kind})"
+
+
+def roughly(count: int) -> str:
+    """A number of episodes with two digits that count."""
+    unit = 10 ** max(0, len(str(count)) - 2)
+    return f"{-(-count // unit) * unit:,}"
+
+
 def make_account(
     declared: Declaration, tally: Tally, estimates: np.ndarray, multipliers: np.ndarray
 ) -> AgentAccount:
     """The account of a tally and of what the learner believes, both in the user's units."""
     units, thresholds = declared.units, declared.thresholds
     prices = units.prices(multipliers)
+    bands = bands_of(tally.sequence, declared)
+    verdicts = show_verdicts(tally.sequence, bands, declared, tally.cut_short)
     constraints = tuple(
         ConstraintAccount(
             name=declared.names[i],
@@ -242,12 +299,17 @@ def make_account(
             multiplier=float(multipliers[i]),
             price=float(prices[i]),
             unit=declared.words.unit(1 + i),
+            always=bands[1 + i],
+            always_verdict=verdicts[i][0],
+            episodes_left=verdicts[i][1],
         )
         for i in range(len(thresholds))
     )
     return AgentAccount(
         **{name: getattr(tally, name) for name in COUNTED},
-        objective=ObjectiveAccount(tally.observed(0), tally.lately(0), declared.words.unit()),
+        objective=ObjectiveAccount(
+            tally.observed(0), tally.lately(0), declared.words.unit(), bands[0]
+        ),
         constraints=constraints,
     )
 
@@ -256,7 +318,7 @@ def _verdict(recent: np.ndarray, signal: int, declared: Declaration) -> str:
     """What the recent episodes show about a constraint, see `ConstraintAccount`."""
     if len(recent) < FEW:
         return "open"
-    low, high, at_most = (array[signal] for array in declared.units)
+    low, high, at_most, _ = (array[signal] for array in declared.units)
     threshold, horizon = float(declared.thresholds[signal - 1]), declared.sizes.horizon
     missing = recent[:, -1]
     rounding = ROUNDING * max(1.0, abs(threshold))

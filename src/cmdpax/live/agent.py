@@ -1,6 +1,6 @@
 """`Agent`: a learner that is asked for actions and told what happened."""
 
-import dataclasses
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,23 +9,23 @@ import jax
 import numpy as np
 
 from cmdpax.checks import require_flag
-from cmdpax.errors import ParameterError
-from cmdpax.jax_context import in_double_precision, to_numpy
+from cmdpax.errors import OrderError, ParameterError
+from cmdpax.jax_context import in_double_precision
 from cmdpax.learners import DEFAULT_ALGORITHM, Named, as_algorithm
-from cmdpax.learners.contract import require_sound
 from cmdpax.learners.optimism import Optimism
-from cmdpax.live import saving
-from cmdpax.live.accounts import AgentAccount, Tally
-from cmdpax.live.declaration import Declaration, declare
+from cmdpax.live import course, saving
+from cmdpax.live.accounts import Tally
+from cmdpax.live.declaration import declare
 from cmdpax.live.episode import Episode, EpisodeRecord, episodes_of
+from cmdpax.live.playing import Approve, Playing
 from cmdpax.live.saving import Position
-from cmdpax.live.steps import LearnerInputs, begin, follow, look, make_inputs, trajectory_of
+from cmdpax.live.steps import begin, make_inputs
 from cmdpax.live.turns import Turn, in_turn
-from cmdpax.model.cmdp import Sizes
+from cmdpax.live.view import AgentView
 from cmdpax.model.log import Log
 
 
-class Agent:
+class Agent(AgentView):
     """A learner for a live system: it is asked for actions, and told what happened.
 
         agent.start(state)
@@ -55,7 +55,9 @@ class Agent:
         optimism: a profile or a `cmdpax.Optimism`; None is "empirical" where rewards are given,
             else "live".
         stationary: the system is the same at every step: counts are shared by the steps.
-        reward_range: the least and the largest reward of a step, in your units.
+        reward_range: the least and the largest reward of a step, in your units. Without it the
+            agent takes the range that it has observed, and widens it when it has to; a declared
+            range helps. (Algorithms that do not replan take [0, 1].)
         constraint_ranges: the same for the constraints' signals: one pair for all, or one for each.
         senses: "at least" or "at most" (costs), for all constraints or for each.
         names: the names of the constraints, for the account; `constraint_names` is the same.
@@ -63,9 +65,18 @@ class Agent:
         action_names: the names of the actions; then `act` returns one.
         units: the units of the reward and of the constraints, as for `cmdpax.CMDP`; the objective
             is called "reward".
+        margin: by how much thresholds are made stricter for the learner, in your units, one number
+            for all constraints or one for each; the account keeps to the thresholds. A schedule
+            is one for signals scaled to [0, 1].
+        baseline: a policy that is trusted to be safe, and played first: `[H, S, A]` or `[S, A]`, an
+            action for every state, or a function of the state. Plans are then played as often as
+            the confidence allows.
+        confidence: with which probability every episode's policy must meet all constraints, where
+            there is a baseline; None is 0.9.
+        approve: called with a `PolicyChange` before a new plan is played; where it returns False
+            the plan is not played.
         parameters: those of the algorithm, as for `learn`. In the paper's algorithms, λ_max bounds
-            the multipliers of signals scaled to [0, 1], and the margin makes thresholds stricter,
-            in units of such a signal.
+            the multipliers of signals scaled to [0, 1].
 
     Examples:
         >>> import cmdpax
@@ -99,14 +110,18 @@ class Agent:
         available: Any = None,
         optimism: str | Optimism | None = None,
         stationary: bool = False,
-        reward_range: tuple[float, float] = (0.0, 1.0),
-        constraint_ranges: Any = (0.0, 1.0),
+        reward_range: tuple[float, float] | None = None,
+        constraint_ranges: Any = None,
         senses: str | Sequence[str] = "at least",
         names: Sequence[str] | None = None,
         constraint_names: Sequence[str] | None = None,
         state_names: Sequence[str] | None = None,
         action_names: Sequence[str] | None = None,
         units: Mapping[str, str] | Sequence[str] | None = None,
+        margin: Any = None,
+        baseline: Any = None,
+        confidence: float | None = None,
+        approve: Approve | None = None,
         **parameters: Any,
     ) -> None:
         """Check the declaration, and compile."""
@@ -116,11 +131,13 @@ class Agent:
         about = {name: given[name] for name in given if name not in ("self", "algorithm")}
         known_names = tuple(about)
         about |= {"unit_names": about.pop("units"), "names": about.pop("constraint_names") or names}
+        about["asks"] = about.pop("approve") is not None
         declared = declare(known, chosen, known_names, **about)
         tally = Tally.empty(declared.sizes.num_constraints)
         with jax.enable_x64(True):
             inputs = make_inputs(declared, known)
-            self._go_on(inputs, Position(declared, begin(inputs), tally, Episode()))
+            first = Position(declared, begin(inputs), tally, Episode(), Playing(), inputs)
+            self._go_on(first, approve)
 
     # ------------------------------------------------------------------------------- ask and tell
 
@@ -198,7 +215,12 @@ class Agent:
         episode, number = self._now.episode, self.episode
         signals = np.reshape(episode.observed, (-1, 1 + self._sizes.num_constraints))
         if episode.steps:
-            self._now = self._after(episode, True)
+            begun, before = time.perf_counter(), episode.plans
+            learned = course.learned(self._now, episode, played=True)
+            now = course.decided(learned, self._approve)
+            planned = before is not None and int(now.episode.plans) > int(before)
+            seconds = time.perf_counter() - begun if planned else now.seconds
+            self._now = now._replace(seconds=seconds)
         else:
             self._now = self._now._replace(episode=episode._replace(states=(), action=None))
         returns = signals.sum(axis=0)
@@ -224,89 +246,37 @@ class Agent:
             for step, action in enumerate(episode.actions):
                 state, following = episode.states[step : step + 2]
                 self.declaration.require_possible(step, state, action, following)
+        now = self._now
         for episode in episodes:
-            self._now = self._after(episode, own)
+            now = course.learned(now, episode, played=own)
+        self._now = course.decided(now, self._approve)
 
-    # --------------------------------------------------------------------------------- what it is
+    # ------------------------------------------------------------------------------ what it plays
 
-    @property
-    def policy(self) -> np.ndarray:
-        """π_k of the open or coming episode, `[H, S, A]`."""
-        return np.array(self._now.episode.policy)
+    @in_turn
+    @in_double_precision
+    def freeze(self) -> None:
+        """Play the present policy, or mixture, from the next episode on, whatever is learned.
 
-    @property
-    def multipliers(self) -> np.ndarray:
-        """λ_k of the open or coming episode, `[I]`, for signals that are scaled to [0, 1]."""
-        return np.array(self._now.episode.multipliers)
+        What happens is still learned from and accounted for, and plans are made of it; they are
+        not played until `resume`.
+        """
+        self._require("freeze")
+        now, playing = self._now, self._now.playing
+        plan = now.episode.plan if playing.plan is None else playing.plan
+        self._now = now._replace(playing=playing._replace(plan=np.array(plan), frozen=True))
 
-    @property
-    def account(self) -> AgentAccount:
-        """The safety account: for every constraint what was observed, and what is believed."""
-        return self._now.account
-
-    @property
-    def recent(self) -> dict[str, np.ndarray]:
-        """The last 200 episodes, oldest first: rewards, constraint_returns, multipliers."""
-        count = self._sizes.num_constraints
-        parts = np.split(self._now.tally.recent.copy(), [1, 1 + count, 1 + 2 * count], axis=1)
-        rewards, returns, multipliers, _ = parts
-        return {"rewards": rewards[:, 0], "constraint_returns": returns, "multipliers": multipliers}
-
-    @property
-    def visits(self) -> np.ndarray:
-        """How often every action was tried, `[H, S, A]`; `[1, S, A]` if steps share counts."""
-        visits = self._now.episode.visits
-        if visits is None:
-            raise ParameterError("this learner shows no statistics, so visits are not known.")
-        return np.array(visits)
-
-    @property
-    def learner_state(self) -> Any:
-        """The learner's state, as NumPy arrays."""
-        return to_numpy(self._now.state)
-
-    @property
-    def declaration(self) -> Declaration:
-        """What was declared about the system."""
-        return self._now.declared
-
-    @property
-    def num_episodes(self) -> int:
-        """Episodes learned from, those of logs included."""
-        return self._now.tally.learned
-
-    @property
-    def episode(self) -> int:
-        """k, the number of the open or coming episode, from 1."""
-        return self._now.tally.learned + 1
-
-    @property
-    def step(self) -> int:
-        """Steps of the open episode that happened; 0 if none is open."""
-        return self._now.episode.steps
-
-    @property
-    def state(self) -> Any:
-        """The state that was told last, by its name if it has one; None if no episode is open."""
-        states = self._now.episode.states
-        return self._named("state", states[-1]) if states else None
-
-    @property
-    def action(self) -> Any:
-        """The action that was given and not yet observed, by its name if it has one."""
-        action = self._now.episode.action
-        return None if action is None else self._named("action", action)
-
-    @property
-    def expects(self) -> str:
-        """The call that comes next: "start", "act", "observe" or "end"."""
-        return self._now.episode.expects(self._sizes.horizon)
-
-    def __repr__(self) -> str:
-        """The sizes, and how far it is."""
-        count, horizon, states, actions = self._sizes
-        sizes = f"S={states}, A={actions}, H={horizon}, I={count}"
-        return f"Agent({self.declaration.algorithm!r}, {sizes}, episodes={self.num_episodes})"
+    @in_turn
+    @in_double_precision
+    def resume(self) -> None:
+        """Play the learner's plans again, after `freeze`."""
+        self._require("resume")
+        now, playing = self._now, self._now.playing
+        if not playing.frozen:
+            raise OrderError("agent.resume was called, but the agent is not frozen.")
+        kept = playing.plan if now.declared.asks else None
+        thawed = now._replace(playing=playing._replace(frozen=False, plan=kept, plans=-1))
+        self._now = course.decided(thawed, self._approve)
 
     # --------------------------------------------------------------------------------------- files
 
@@ -318,80 +288,52 @@ class Agent:
 
     @classmethod
     @in_double_precision
-    def load(cls, path: str | Path, *, algorithm: Named | None = None) -> "Agent":
+    def load(
+        cls,
+        path: str | Path,
+        *,
+        algorithm: Named | None = None,
+        approve: Approve | None = None,
+    ) -> "Agent":
         """An agent that goes on where the saved one was.
 
         Args:
-            path: what `save` wrote, with the same version of cmdpax.
+            path: what `save` wrote.
             algorithm: the factory, where it is your own, or its address: files are never a reason
                 to import anything. It is compared by its name.
+            approve: who approves plans, where the saved agent asked.
 
         Raises:
             FileError: the file is damaged, not an agent's, or from another version.
         """
         found = saving.read(Path(path))
         known = found.declared.algorithm_of(path, algorithm)
+        if found.declared.asks != (approve is not None):
+            does = "asked before it played a plan" if found.declared.asks else "did not ask"
+            fix = "give approve= again" if found.declared.asks else "leave approve= out"
+            raise ParameterError(f"{path} was saved by an agent that {does}; {fix}.")
         inputs = make_inputs(found.declared, known)
         state = saving.restore(Path(path), found.state, jax.eval_shape(begin, inputs))
         agent = cls.__new__(cls)
-        agent._go_on(inputs, found._replace(state=state))
+        agent._go_on(found._replace(state=state, inputs=inputs), approve)
         return agent
 
     # -------------------------------------------------------------------------------------- inside
 
-    _now: Position
-
-    @property
-    def _sizes(self) -> Sizes:
-        return self._now.declared.sizes
-
     @in_double_precision
-    def _go_on(self, inputs: LearnerInputs, position: Position) -> None:
+    def _go_on(self, position: Position, approve: Approve | None) -> None:
         """Take up a position, and compile every program before the first decision."""
-        self._turn, self._owned, self._inputs = Turn(), saving.Owned(), inputs
-        coming, before = self._look(position), position.episode
-        episode = coming._replace(
+        self._turn, self._owned, self._approve = Turn(), saving.Owned(), approve
+        before, sizes = position.episode, position.declared.sizes
+        now = course.decided(course.aiming(position), approve)
+        episode = now.episode._replace(
             states=before.states,
             actions=before.actions,
             observed=before.observed,
             action=before.action,
         )
-        self._now = position._replace(episode=episode)
-        nothing = np.zeros((0, 1 + self._sizes.num_constraints))
-        trajectory = trajectory_of(self._sizes, Episode(), nothing)
-        follow(inputs, position.state, trajectory, np.int32(1))
-
-    def _look(self, position: Position) -> Episode:
-        """The coming episode, with what the learner believes in the user's units."""
-        declared, learned = position.declared, position.tally.learned
-        number = np.int32(learned + 1)
-        coming, flaws = jax.tree.map(np.asarray, look(self._inputs, position.state, number))
-        kept = "the agent is as it was" if learned else ""
-        restricted = declared.available is not None
-        require_sound(declared.algorithm, number * flaws[None], lambda place: kept, restricted)
-        horizon = declared.sizes.horizon
-        believed = np.clip(coming.optimistic, 0, horizon)  # dual learners do not truncate
-        return coming._replace(optimistic=declared.units.constraint_values(believed, horizon))
-
-    def _after(self, episode: Episode, played: bool) -> Position:
-        """Where the agent stands after an episode, which it played or only learns from."""
-        declared, now = self.declaration, self._now
-        units, sizes, signals = declared.units, declared.sizes, np.asarray(episode.observed)
-        trajectory = trajectory_of(sizes, episode, units.inward(signals))
-        number = np.int32(now.tally.learned + 1)
-        state = follow(self._inputs, now.state, trajectory, number)
-        missing = sizes.horizon - len(signals)
-        missed = units.misses(signals.sum(axis=0)[1:], declared.thresholds, missing)
-        tally = dataclasses.replace(now.tally, fed=now.tally.fed + 1)
-        if played:
-            tally = now.tally.after(signals, missed, self.multipliers, missing)
-        after = now._replace(state=state, tally=tally)
-        return after._replace(episode=self._look(after))
-
-    def _named(self, kind: str, index: int) -> Any:
-        """A state or an action by its name, if it has one."""
-        names = getattr(self.declaration.words, f"{kind}_names")
-        return index if names is None else names[index]
+        self._now = now._replace(episode=episode)
+        course.compile_all(self._now, np.zeros((0, 1 + sizes.num_constraints)))
 
     def _require(self, call: str) -> None:
         self._now.episode.require(call, self._sizes.horizon)

@@ -71,6 +71,35 @@ def require_margin(margin: Schedule, units: Units, thresholds: np.ndarray, horiz
         )
 
 
+def margins_of(
+    given: Any, units: Units, thresholds: np.ndarray, words: Words, horizon: int
+) -> np.ndarray:
+    """By how much each threshold is made stricter, in the user's units, `[I]`."""
+    count = len(thresholds)
+    try:
+        numbers = real_numbers(0.0 if given is None else given)
+    except (TypeError, ValueError, OverflowError):
+        numbers = np.array([np.nan])
+    if len(numbers) not in (1, count) or not (numbers >= 0).all():
+        raise ParameterError(
+            f"margin is {shown(given)}, it must be one number, or one for each of {count} "
+            "constraints, in their units and not negative."
+        )
+    margins = np.broadcast_to(numbers, count).copy()
+    low, high, at_most, declared = (array[1:] for array in units)
+    room = np.where(at_most, thresholds - horizon * low, horizon * high - thresholds)
+    over = declared & (margins > room + ROUNDING * units.scale[1:] * horizon)
+    for index in np.flatnonzero(over).tolist():
+        raise ParameterError(
+            f"the margin of {words.constraint(index)} is "
+            f"{words.amount(margins[index], 1 + index)}, and at most "
+            f"{words.amount(room[index], 1 + index)} is possible: its sums of {horizon} steps lie "
+            f"in [{horizon * low[index]:g}, {horizon * high[index]:g}]; give a smaller one."
+        )
+    margins.setflags(write=False)
+    return margins
+
+
 def listed_successors(
     successors: Any, available: np.ndarray | None, sizes: Sizes, stationary: bool
 ) -> np.ndarray:

@@ -17,22 +17,34 @@ from cmdpax.learners import (
     registered,
 )
 from cmdpax.learners.optimism import Optimism, as_optimism
+from cmdpax.live.baseline import baseline_of, confidence_of
 from cmdpax.live.checking import (
     constraint_names_of,
     listed_successors,
+    margins_of,
     real_numbers,
     require_in_range,
     require_margin,
     stand_in_of,
     thresholds_of,
 )
-from cmdpax.live.units import Units, declare_units
+from cmdpax.live.units import Units, declare_units, units_from
 from cmdpax.model.arrays import is_single
 from cmdpax.model.cmdp import Sizes
 from cmdpax.model.words import SENSES, Words, make_words
+from cmdpax.schemes.schedules import Schedule
 from cmdpax.storage.limits import require_room
 
-_ARRAYS = ("thresholds", "initial", "rewards", "constraint_rewards", "successors", "available")
+_ARRAYS = (
+    "thresholds",
+    "initial",
+    "rewards",
+    "constraint_rewards",
+    "successors",
+    "available",
+    "margins",
+    "baseline",
+)
 FOREVER = 2**31 - 1
 """The most episodes that can be counted: how many a live system will have is not known."""
 
@@ -56,6 +68,15 @@ class Declaration(NamedTuple):
     names: tuple[str, ...]  # of the constraints
     available: np.ndarray | None  # [H or 1, S, A] of flags; None: every action is
     words: Words  # names of states and actions, and units
+    margins: np.ndarray  # [I], by how much thresholds are made stricter for the learner
+    baseline: np.ndarray | None  # [H, S, A], where there is one
+    confidence: float | None  # of meeting all constraints, where there is a baseline
+    asks: bool  # whether somebody approves plans before they are played
+
+    def aims(self, margins: np.ndarray) -> np.ndarray:
+        """What the learner aims at, `[I]`: thresholds with margins, in its units."""
+        stricter = self.thresholds + np.where(self.units.at_most[1:], -margins, margins)
+        return self.units.thresholds_inward(stricter, self.sizes.horizon)
 
     def signals(self, reward: Any, constraint_rewards: Any) -> np.ndarray:
         """What was observed in a step, as one array in the user's units, checked."""
@@ -144,13 +165,15 @@ class Declaration(NamedTuple):
             earlier = zip(Hyperparameters._fields, head.pop("hyperparameters"), strict=True)
             head["parameters"] = dict(earlier)
         said = dict(head.get("words", {}))  # the first versions had none
-        head = {**head, "words": said}
+        head = {"confidence": None, "asks": False, **head, "words": said}
         if set(head) != set(cls._fields) - set(_ARRAYS) or type(head["own"]) is not bool:
             raise ParameterError(f"the declaration has the entries {', '.join(head)}.")
         given: dict[str, Any] = {name: arrays.get(name) for name in _ARRAYS}
+        margins = given.pop("margins")
         given |= {name: head[name] for name in ("stationary", "names", "seed")}
         given |= dict(zip(Sizes._fields[1:], head["sizes"][1:], strict=True))
-        (low, *lows), (high, *highs), (_, *at_most) = head["units"]
+        lows, highs, (_, *at_most), *flags = head["units"]
+        declared = flags[0] if flags else [True] * len(lows)  # the first versions knew all ranges
         found = None if head["own"] else registered(str(head["algorithm"]))
         parameters = dict(head["parameters"])
         if found is not None:
@@ -161,12 +184,16 @@ class Declaration(NamedTuple):
             parameters,
             **given,
             optimism=Optimism(**head["optimism"]),
-            reward_range=(low, high),
-            constraint_ranges=list(zip(lows, highs, strict=True)),
+            reward_range=None,
+            constraint_ranges=None,
+            units=units_from(lows, highs, at_most, declared),
             senses=[SENSES[bool(most)] for most in at_most],
             state_names=said.get("state_names"),
             action_names=said.get("action_names"),
             unit_names=said.get("units"),
+            margin=margins,
+            confidence=head["confidence"],
+            asks=head["asks"],
         )
 
 
@@ -179,9 +206,23 @@ def declare(
             f"{algorithm.name} must know the number of episodes, and a live system has none; use "
             "an algorithm that is anytime."
         )
+    parameters, margin = dict(parameters), given.pop("margin")
+    if isinstance(margin, str | Mapping | Schedule) and "margin" in algorithm.names:
+        parameters["margin"], margin = margin, None  # a schedule, in the learner's units
+    if not algorithm.replans:
+        for name in ("baseline", "asks"):
+            if given[name] is not None and given[name] is not False:
+                said = "approve" if name == "asks" else name
+                raise ParameterError(
+                    f"{said} was given, but {algorithm.name} changes its policy in every episode; "
+                    "use an algorithm that keeps it for stretches, such as 'replanning'."
+                )
     chosen = algorithm.choose(parameters, FOREVER, known)
     own = registered(algorithm.name) is not algorithm
-    return _declared(algorithm.name, own, algorithm.describe(chosen), **given)
+    described = algorithm.describe(chosen)
+    return _declared(
+        algorithm.name, own, described, **given, margin=margin, adapts=algorithm.replans
+    )
 
 
 def _declared(
@@ -208,11 +249,16 @@ def _declared(
     state_names: Any,
     action_names: Any,
     unit_names: Any,
+    margin: Any,
+    baseline: Any,
+    confidence: Any,
+    asks: bool,
+    units: Units | None = None,
+    adapts: bool = False,
 ) -> Declaration:
     limits = thresholds_of(thresholds)
     sizes = _sizes(len(limits), horizon, num_states, num_actions)
     stationary = require_flag("stationary", stationary)
-    units = declare_units(reward_range, constraint_ranges, senses, len(limits))
     profile = _profile(optimism, rewards, constraint_rewards, sizes)
     chosen_names = constraint_names_of(names, len(limits))
     words = make_words(
@@ -224,14 +270,26 @@ def _declared(
         units=unit_names,
     )
     stand_in = stand_in_of(sizes, words, limits, initial, rewards, constraint_rewards, available)
-    units.require_reachable(stand_in.thresholds, chosen_names, sizes.horizon)
     known = profile.rewards == "known"
+    if units is None:
+        told = [stand_in.rewards, *stand_in.constraint_rewards] if known else None
+        units = declare_units(
+            reward_range,
+            constraint_ranges,
+            senses,
+            stand_in.thresholds,
+            sizes.horizon,
+            known=told,
+            adapts=adapts,
+        )
+    units.require_reachable(stand_in.thresholds, chosen_names, sizes.horizon)
     if known:
         require_in_range(stand_in, units)
+    margins = margins_of(margin, units, stand_in.thresholds, words, sizes.horizon)
     given = parameters.get("margin")
     if not isinstance(given, str | bool | None):  # words and flags of one's own are something else
-        margin = Parameter(name="margin", kind="schedule").restore(given, 1)
-        require_margin(margin, units, stand_in.thresholds, sizes.horizon)
+        scheduled = Parameter(name="margin", kind="schedule").restore(given, 1)
+        require_margin(scheduled, units, stand_in.thresholds, sizes.horizon)
     flags = stand_in.available
     lists = None if successors is None else listed_successors(successors, flags, sizes, stationary)
     _require_room(
@@ -256,6 +314,10 @@ def _declared(
         chosen_names,
         flags,
         words,
+        margins,
+        baseline_of(baseline, sizes, words, flags),
+        confidence_of(confidence, baseline),
+        require_flag("asks", asks),
     )
 
 

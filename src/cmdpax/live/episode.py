@@ -10,6 +10,8 @@ from cmdpax.live.declaration import Declaration
 from cmdpax.model.log import Log, check_played, reached, read_log, require_final_states
 from cmdpax.model.observations import check_indices
 
+_BETWEEN = ("feed", "freeze", "resume")  # calls between two episodes
+
 
 class EpisodeRecord(NamedTuple):
     """A finished episode, in the user's units.
@@ -43,6 +45,12 @@ class Episode(NamedTuple):
     multipliers: Any = None  # λ_k, [I]
     optimistic: Any = None  # V̂_u of π_k, [I]
     visits: Any = None  # how often every action was tried, [H, S, A], where the learner shows it
+    plan: Any = None  # the plan, [H, S, A]; π_k is this, or the baseline
+    by_plan: Any = True  # whether π_k is the plan
+    plans: Any = None  # how many plans the learner has made, if it makes any
+    feasible: Any = None  # whether the last of them meets its constraints in its model
+    remaining: Any = None  # episodes until the next one
+    glimpse: Any = None  # from a file: what it shows of the agent without the learner
 
     @property
     def steps(self) -> int:
@@ -71,10 +79,10 @@ class Episode(NamedTuple):
         expected = self.expects(horizon)
         if call == expected or (call == "end" and self.states):
             return
-        if call == "feed" and expected == "start":
+        if call in _BETWEEN and expected == "start":
             return
         fix = "the order is start, then act and observe for every step, then end"
-        if call in ("start", "feed"):
+        if call in ("start", *_BETWEEN):
             fix = "agent.end() ends the episode that is open"
         raise OrderError(
             f"agent.{call} was called where agent.{expected} comes next ({self._where(horizon)}); "

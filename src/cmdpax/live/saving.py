@@ -20,8 +20,11 @@ import numpy as np
 from cmdpax import version
 from cmdpax.errors import CmdpaxError, FileError
 from cmdpax.live.accounts import COUNTED, RECENT, AgentAccount, Tally, make_account
+from cmdpax.live.baseline import baseline_of
 from cmdpax.live.declaration import Declaration
 from cmdpax.live.episode import Episode
+from cmdpax.live.glimpse import entries_of_glimpse, read_glimpse
+from cmdpax.live.playing import Playing
 from cmdpax.storage.archives import read_npz
 from cmdpax.storage.locking import Lock, lock_beside
 from cmdpax.storage.paths import DamagedError, require_file
@@ -32,7 +35,7 @@ from cmdpax.storage.writing import remove_left_behind, require_target, write_ato
 FORMAT = 3
 _READ = (2, FORMAT)  # in the second, a declaration has hyperparameters
 _OF_DAMAGE = (LookupError, TypeError, ValueError, AttributeError, OverflowError, CmdpaxError)
-_TALLIED = ("mean", "squares", "missed", "recent")
+_TALLIED = ("mean", "squares", "missed", "recent", "always")
 
 
 class Position(NamedTuple):
@@ -45,6 +48,9 @@ class Position(NamedTuple):
     state: Any  # the learner's; from a file, its leaves
     tally: Tally
     episode: Episode  # open or coming; from a file, without policy and draws
+    playing: Playing = Playing()
+    inputs: Any = None  # what makes the learner; it follows from the declaration
+    seconds: float = 0.0  # what the last plan took; it is not kept in files
 
     @property
     def account(self) -> AgentAccount:
@@ -81,20 +87,24 @@ def _release(locks: dict[Path, Lock]) -> None:
 
 def save(path: Path, position: Position) -> None:
     """Write a file, whole or not at all; for its owner."""
-    declared, state, tally, episode = position
+    declared, state, tally, episode, playing, *_ = position
     leaves = leaves_of(state)
     head, arrays = declared.to_entries()
+    played, held = playing.to_entries()
     content = {
         "format": FORMAT,
         "cmdpax": version.__version__,
         "declaration": head,
         "tally": {name: int(getattr(tally, name)) for name in COUNTED},
         "leaves": len(leaves),
+        "playing": played,
         "account": position.account.to_dict(),
     }
     entries: dict[str, Any] = {f"declared_{name}": array for name, array in arrays.items()}
     entries |= {f"tally_{name}": getattr(tally, name) for name in _TALLIED}
+    entries |= {f"playing_{name}": array for name, array in held.items()}
     entries |= episode.to_entries(1 + declared.sizes.num_constraints)
+    entries |= entries_of_glimpse(declared, episode)
     entries |= write_leaves("leaf_", leaves)
     text = np.array(json.dumps(content, default=lambda number: number.item()))  # NumPy's numbers
     write_atomically(path, lambda file: np.savez(file, agent=text, **entries))
@@ -114,16 +124,33 @@ def read(path: Path) -> Position:
             if name.startswith("declared_")
         }
         declared = Declaration.from_entries(head["declaration"], arrays)
+        # Earlier files have no sums of this kind: these begin anew.
+        entries.setdefault("tally_always", np.zeros((5, 2, len(entries["tally_mean"]))))
         tally = Tally(*(entries[f"tally_{name}"] for name in _TALLIED), **head["tally"])
         optimistic, multipliers = _believed(tally, head["account"])
         episode = Episode.from_entries(entries)._replace(
-            optimistic=optimistic, multipliers=multipliers
+            optimistic=optimistic,
+            multipliers=multipliers,
+            glimpse=read_glimpse(declared, entries),
         )
         if not _is_consistent(declared, tally, episode):
             raise ValueError("its parts do not fit together")
-        return Position(declared, read_leaves("leaf_", head["leaves"], entries), tally, episode)
+        state = read_leaves("leaf_", head["leaves"], entries)
+        return Position(declared, state, tally, episode, _playing(declared, entries, head))
     except _OF_DAMAGE:
         raise _damaged(path) from None
+
+
+def _playing(declared: Declaration, entries: dict[str, Any], head: dict[str, Any]) -> Playing:
+    """What is played; the first versions played the learner's plan."""
+    if "playing" not in head:
+        return Playing()
+    held = {} if "playing_plan" not in entries else {"plan": entries["playing_plan"]}
+    playing = Playing.from_entries(head["playing"], held)
+    if playing.plan is not None:
+        policy = baseline_of(playing.plan, declared.sizes, declared.words, declared.available)
+        playing = playing._replace(plan=policy)
+    return playing
 
 
 def _believed(tally: Tally, account: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
@@ -146,6 +173,7 @@ def _is_consistent(declared: Declaration, tally: Tally, episode: Episode) -> boo
         (tally.missed, "i", (count,)),
         (tally.mean, "f", (1 + count,)),
         (tally.squares, "f", (1 + count,)),
+        (tally.always, "f", (5, 2, 1 + count)),
     ]
     given = () if episode.action is None else (episode.action,)
     played = zip(episode.states, (*episode.actions, *given), strict=False)
@@ -153,7 +181,7 @@ def _is_consistent(declared: Declaration, tally: Tally, episode: Episode) -> boo
         all(array.dtype.kind == kind and array.shape == shape for array, kind, shape in expected)
         and all(np.isfinite(array).all() for array, _, _ in expected)
         and all(type(number) is int and number >= 0 for number in counts)
-        and bool((tally.missed >= 0).all())
+        and bool((tally.missed >= 0).all() and tally.sequence.is_possible(tally.episodes))
         and tally.cut_short <= tally.episodes <= tally.steps
         and all(0 <= state < num_states for state in episode.states)
         and all(0 <= action < num_actions for action in (*episode.actions, *given))

@@ -7,7 +7,7 @@ actions. (The numbers depend on JAX's settings: `jax_threefry_partitionable=Fals
 """
 
 import dataclasses
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,13 +18,14 @@ from cmdpax.jax_context import cast
 from cmdpax.learners.algorithm import Algorithm
 from cmdpax.learners.base import Learner, learner_key
 from cmdpax.learners.contract import flaws_of, make_checked, row_sums
-from cmdpax.learners.statistics import Knowledge, Trajectory
+from cmdpax.learners.statistics import Knowledge, Trajectory, counts_of_rows
 from cmdpax.live.declaration import FOREVER, Declaration
 from cmdpax.live.episode import Episode
 from cmdpax.model.cmdp import Sizes
 from cmdpax.model.transitions import sample_index
 
 _COMPILED_IN = {"static": True}
+_COIN = 2**31  # an episode's coin has a key of its own
 
 
 @jax.tree_util.register_dataclass
@@ -85,7 +86,7 @@ def make_inputs(declared: Declaration, algorithm: Algorithm) -> LearnerInputs:
         declared.stationary,
         np.uint32(declared.seed),
         jnp.asarray(declared.initial),
-        jnp.asarray(units.thresholds_inward(declared.thresholds, sizes.horizon)),
+        jnp.asarray(declared.aims(declared.margins)),
         signals,
         None if lists is None else jnp.asarray(lists),
         None if declared.available is None else jnp.asarray(declared.available),
@@ -106,13 +107,29 @@ def follow(inputs: LearnerInputs, state: Any, trajectory: Trajectory, episode: A
     return inputs.learner.update(state, trajectory, learner_key(inputs.key, episode))
 
 
+class Choice(NamedTuple):
+    """Where a coin decides between two policies; as arrays."""
+
+    plan: Any  # [H, S, A]; None: what the learner shows
+    baseline: Any  # [H, S, A]
+    share: Any  # α, how often it is the plan
+
+
 @jax.jit
-def look(inputs: LearnerInputs, state: Any, episode: Any) -> tuple[Episode, Bool[Array, " 3"]]:
+def look(
+    inputs: LearnerInputs, state: Any, episode: Any, choice: Choice
+) -> tuple[Episode, Bool[Array, " 3"]]:
     """Episode k before it begins, V̂_u in the learner's units, and the flaws of its policy."""
     log_policy, info = inputs.learner.show(state)
-    policy = jnp.exp(log_policy)
+    shown = jnp.exp(log_policy)
     key, size = jax.random.fold_in(inputs.key, episode), 1 + 2 * inputs.sizes.horizon
     uniforms = jax.random.uniform(key, (size,), inputs.initial.dtype)[1::2]
+    plan = shown if choice.plan is None else choice.plan
+    policy, by_plan = plan, jnp.array(True)
+    if choice.baseline is not None:
+        coin = jax.random.uniform(jax.random.fold_in(key, _COIN), (), inputs.initial.dtype)
+        by_plan = coin < choice.share
+        policy = jnp.where(by_plan, plan, choice.baseline)
     draw = jax.vmap(jax.vmap(sample_index, in_axes=(None, 0)))
     coming = Episode(
         drawn=draw(uniforms, policy),
@@ -120,8 +137,28 @@ def look(inputs: LearnerInputs, state: Any, episode: Any) -> tuple[Episode, Bool
         multipliers=info.multipliers,
         optimistic=info.constraint_values,
         visits=None if info.statistics is None else info.statistics.visits,
+        plan=plan,
+        by_plan=by_plan,
+        plans=info.num_plans,
+        feasible=info.feasible,
+        remaining=info.remaining,
     )
-    return coming, flaws_of(row_sums(policy, inputs.available), info.multipliers)
+    return coming, flaws_of(row_sums(shown, inputs.available), info.multipliers)
+
+
+@jax.jit
+def counts_of(inputs: LearnerInputs, state: Any) -> tuple[Any, ...]:
+    """How often each successor came, `[H or 1, S, A, T]`, and the sums and squares of signals."""
+    statistics = inputs.learner.show(state).info.statistics
+    assert statistics is not None  # learners that plan show them
+    return counts_of_rows(statistics), statistics.reward_sums, statistics.square_sums
+
+
+@jax.jit
+def rescale(inputs: LearnerInputs, state: Any, slopes: Any, offsets: Any) -> Any:
+    """The learner's state where every signal x of a step is slope · x + offset."""
+    assert inputs.learner.rescale is not None
+    return inputs.learner.rescale(state, slopes, offsets)
 
 
 def trajectory_of(sizes: Sizes, episode: Episode, signals: np.ndarray) -> Trajectory:

@@ -65,6 +65,25 @@ def make_table(
     return _aligned(_cells(policy, words, runs)) + remarks
 
 
+def make_change(
+    before: np.ndarray, after: np.ndarray, words: Words, reached: np.ndarray | None
+) -> list[str]:
+    """The lines of a table of what differs between two policies, in the form of `make_table`."""
+    runs = _find_runs(np.concatenate([before, after], axis=-1), reached)
+    places = list(zip(runs.firsts.tolist(), runs.states.tolist(), strict=True))
+    differ = [bool((before[place] != after[place]).any()) for place in places]
+    runs, remarks = runs.pick(np.array(differ, bool)), []
+    if len(runs.states) > _MOST_ROWS:
+        remarks.append(f"… {_rows(len(runs.states) - _MOST_ROWS, 'more ')} left out")
+        runs = runs.pick(np.sort(np.argsort(-runs.highest, kind="stable")[:_MOST_ROWS]))
+    columns = _cells(before, words, runs)
+    place = [column[0] for column in columns].index("action")
+    rows = zip(runs.firsts.tolist(), runs.states.tolist(), strict=True)
+    columns[place][0] = "before"
+    columns.insert(place + 1, ["after", *(decision(after[at], words) for at in rows)])
+    return _aligned(columns) + remarks
+
+
 def _find_runs(policy: np.ndarray, reached: np.ndarray | None) -> _Runs:
     """All runs, by state and then by step."""
     horizon, num_states, _ = policy.shape
@@ -87,7 +106,7 @@ def _cells(policy: np.ndarray, words: Words, runs: _Runs) -> list[list[str]]:
     columns = [["state", *(_short(words.state(state)) for state, _, _ in rows)]]
     if any((first, last) != (0, horizon - 1) for _, first, last in rows):
         columns.append(["steps", *(_range(first, last, horizon) for _, first, last in rows)])
-    columns.append(["action", *(_decision(policy[step, s], words) for s, step, _ in rows)])
+    columns.append(["action", *(decision(policy[step, s], words) for s, step, _ in rows)])
     if not np.isnan(runs.highest).any():
         pairs = zip(runs.lowest.tolist(), runs.highest.tolist(), strict=True)
         columns.append(["reached", *(_chances(low, high) for low, high in pairs)])
@@ -110,7 +129,7 @@ def _range(first: int, last: int, horizon: int) -> str:
     return str(first) if first == last else f"{first}–{last}"
 
 
-def _decision(row: np.ndarray, words: Words) -> str:
+def decision(row: np.ndarray, words: Words) -> str:
     """The action, or the actions with their probabilities, the most probable ones first."""
     possible = np.flatnonzero(row)
     if len(possible) == 1:

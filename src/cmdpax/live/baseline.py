@@ -1,0 +1,155 @@
+"""A baseline: the policy of a live system before it had an agent, as the user has it."""
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from cmdpax.checks import require_share
+from cmdpax.errors import CmdpaxError, ParameterError, shown
+from cmdpax.model.arrays import is_single
+from cmdpax.model.cmdp import Sizes
+from cmdpax.model.words import Words
+
+_USUAL = 0.9
+_FORMS = (
+    "give a policy [H, S, A] or [S, A] of probabilities, an action for every state, or a function "
+    "of the state"
+)
+
+
+def baseline_of(
+    given: Any, sizes: Sizes, words: Words, available: np.ndarray | None
+) -> np.ndarray | None:
+    """The probabilities of a baseline's actions, `[H, S, A]`.
+
+    Args:
+        given: a policy, `[H, S, A]`, `[1, S, A]` or `[S, A]`; an action for every state, `[S]` or
+            a mapping; or a function of the state, or of the state and the step, that returns an
+            action or the probabilities of all actions. States and actions go by their names where
+            they have names.
+        sizes: I, H, S, A.
+        words: the names.
+        available: which actions there are, `[H or 1, S, A]`; None: all of them.
+    """
+    if given is None:
+        return None
+    _, horizon, num_states, num_actions = sizes
+    if callable(given) and not isinstance(given, np.ndarray):
+        table = _tabulated(given, sizes, words)
+    else:
+        table = _table(given, sizes, words)
+    if table.ndim == 2:
+        table = table[None]
+    if table.ndim != 3 or table.shape[0] not in (1, horizon) or table.shape[1:] != sizes[2:]:
+        raise ParameterError(
+            f"baseline has shape {table.shape}, expected ({horizon}, {num_states}, {num_actions}) "
+            f"or ({num_states}, {num_actions}); {_FORMS}."
+        )
+    policy = np.broadcast_to(table, sizes[1:]).copy()
+    _require_probabilities(policy, words)
+    if available is not None:
+        _require_available(policy, available, words)
+    policy /= policy.sum(axis=-1, keepdims=True)
+    policy.setflags(write=False)
+    return policy
+
+
+def confidence_of(given: Any, baseline: Any) -> float | None:
+    """With which probability every episode's policy must meet all constraints."""
+    if baseline is None:
+        if given is not None:
+            raise ParameterError(
+                f"confidence is {shown(given)}, but there is no baseline; give baseline=, the "
+                "policy that is played while data are few."
+            )
+        return None
+    return _USUAL if given is None else require_share("confidence", given)
+
+
+def _table(given: Any, sizes: Sizes, words: Words) -> np.ndarray:
+    """What was given as numbers or names."""
+    if isinstance(given, dict):
+        every = [words.state(s) if words.state_names else s for s in range(sizes.num_states)]
+        missing = [state for state in every if state not in given]
+        if missing or len(given) != len(every):
+            raise ParameterError(
+                f"baseline has entries for {len(given)} states, and "
+                f"{'none for ' + shown(missing[0]) if missing else 'some for unknown ones'}; give "
+                "an action for each state."
+            )
+        given = [given[state] for state in every]
+    if isinstance(given, Sequence) and all(is_single(one) or isinstance(one, str) for one in given):
+        given = np.array(given, dtype=object)
+    array = np.asarray(given)
+    if array.ndim == 1 and len(array) == sizes.num_states:
+        return np.stack([_row(action, sizes.num_actions, words) for action in array.tolist()])
+    try:
+        return np.asarray(array, dtype=float)
+    except (TypeError, ValueError):
+        raise ParameterError(f"baseline is {shown(given)}; {_FORMS}.") from None
+
+
+def _tabulated(rule: Callable[..., Any], sizes: Sizes, words: Words) -> np.ndarray:
+    """A function of the state, or of the state and the step, called for each."""
+    try:
+        kinds = [one.kind for one in inspect.signature(rule).parameters.values()]
+    except (TypeError, ValueError):  # some built-in functions have no signature
+        kinds = []
+    places = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    by_step = sum(kind in places for kind in kinds) > 1
+    rows = []
+    for step in range(sizes.horizon if by_step else 1):
+        for index in range(sizes.num_states):
+            state = words.state(index) if words.state_names else index
+            try:
+                found = rule(state, step) if by_step else rule(state)
+            except CmdpaxError:
+                raise
+            except Exception as error:
+                said = f"{type(error).__name__}: {error}"
+                raise ParameterError(
+                    f"baseline({shown(state)}) failed with {said}; it must return an action for "
+                    "every state."
+                ) from error
+            rows.append(_row(found, sizes.num_actions, words))
+    return np.array(rows).reshape(-1, sizes.num_states, sizes.num_actions)
+
+
+def _row(given: Any, num_actions: int, words: Words) -> np.ndarray:
+    """The probabilities of the actions in a state."""
+    if isinstance(given, str):
+        index = words.index_of("action", given, num_actions)
+        return np.eye(num_actions)[index]
+    array = np.asarray(given)
+    if array.ndim == 0 and array.dtype.kind in "iu" and 0 <= array < num_actions:
+        return np.eye(num_actions)[int(array)]
+    if array.shape == (num_actions,) and array.dtype.kind in "biuf":
+        return array.astype(float)
+    raise ParameterError(
+        f"baseline gives {shown(given)} for a state; give one of the actions 0 … {num_actions - 1}"
+        f"{' or their names' if words.action_names else ''}, or {num_actions} probabilities."
+    )
+
+
+def _require_probabilities(policy: np.ndarray, words: Words) -> None:
+    sums = policy.sum(axis=-1)
+    wrong = ~(np.isfinite(policy).all(axis=-1) & (policy >= 0).all(axis=-1))
+    wrong |= ~(np.abs(sums - 1) <= 1e-6)
+    if wrong.any():
+        step, state = (int(index) for index in np.argwhere(wrong)[0])
+        raise ParameterError(
+            f"baseline has {shown(policy[step, state].tolist())} in {words.state(state)} at step "
+            f"{step}; its probabilities must be at least 0 and sum to 1."
+        )
+
+
+def _require_available(policy: np.ndarray, available: np.ndarray, words: Words) -> None:
+    wrong = (policy > 0) & ~np.broadcast_to(available, policy.shape)
+    if wrong.any():
+        step, state, action = (int(index) for index in np.argwhere(wrong)[0])
+        raise ParameterError(
+            f"baseline plays {words.action(action)} in {words.state(state)} at step {step}, where "
+            "it is not available; correct the baseline, or declare the action as available."
+        )

@@ -1,0 +1,128 @@
+"""An agent's course: what it makes of an episode, and what it plays next.
+
+A position is replaced as a whole, so that an interruption leaves the agent as it was.
+"""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cmdpax.learners.contract import require_sound
+from cmdpax.live.episode import Episode
+from cmdpax.live.judging import Counts
+from cmdpax.live.playing import Approve, decide
+from cmdpax.live.saving import Position
+from cmdpax.live.steps import Choice, counts_of, follow, look, rescale, trajectory_of
+
+
+def learned(now: Position, episode: Episode, *, played: bool) -> Position:
+    """The position after an episode, which the agent played or only learns from."""
+    now = _in_wider_units(now, np.asarray(episode.observed))
+    declared, signals = now.declared, np.asarray(episode.observed)
+    units, sizes = declared.units, declared.sizes
+    trajectory = trajectory_of(sizes, episode, units.inward(signals))
+    number = np.int32(now.tally.learned + 1)
+    state = follow(now.inputs, now.state, trajectory, number)
+    missing = sizes.horizon - len(signals)
+    missed = units.misses(signals.sum(axis=0)[1:], declared.thresholds, missing)
+    tally = dataclasses.replace(now.tally, fed=now.tally.fed + 1)
+    if played:
+        tally = now.tally.after(signals, missed, now.episode.multipliers, missing, units)
+    return now._replace(state=state, tally=tally)
+
+
+def decided(now: Position, approve: Approve | None) -> Position:
+    """The position with the coming episode, and with what is played if there is a new plan."""
+    coming = _look(now)
+    judged = now.declared.baseline is not None or now.declared.asks
+    if judged and not now.playing.frozen and int(coming.plans) != now.playing.plans:
+        shown = np.asarray(coming.plan) if now.playing.plan is None else _shown_plan(now)
+        playing = decide(
+            now.playing,
+            now.declared,
+            shown,
+            int(coming.plans),
+            lambda: counts(now),
+            now.tally.learned,
+            approve,
+        )
+        now = aiming(now._replace(playing=playing))
+        coming = _look(now)
+    return now._replace(episode=coming)
+
+
+def counts(now: Position) -> Counts:
+    """What was counted, in the learner's units."""
+    declared = now.declared
+    found, sums, squares = counts_of(now.inputs, now.state)
+    if sums is not None and squares is None:
+        squares = sums  # numbers in [0, 1] are not smaller than their squares
+    known = now.inputs.signals
+    return Counts(
+        np.asarray(found),
+        declared.successors,
+        None if sums is None else np.asarray(sums),
+        None if squares is None else np.asarray(squares),
+        None if known is None else np.asarray(known),
+        np.asarray(declared.initial),
+    )
+
+
+def compile_all(now: Position, nothing: np.ndarray) -> None:
+    """Run the programs that an episode needs once, and drop what they give."""
+    declared = now.declared
+    trajectory = trajectory_of(declared.sizes, Episode(), nothing)
+    follow(now.inputs, now.state, trajectory, np.int32(1))
+    if not declared.units.declared.all():
+        ones = np.ones(1 + declared.sizes.num_constraints)
+        rescale(now.inputs, now.state, ones, 0 * ones)
+
+
+def _in_wider_units(now: Position, signals: np.ndarray) -> Position:
+    """The same position where ranges that are not declared hold what was observed."""
+    declared = now.declared
+    if declared.units.declared.all() or not len(signals):
+        return now
+    anew = now.tally.learned == 0
+    units = declared.units.widened(signals.min(axis=0), signals.max(axis=0), anew=anew)
+    if units is declared.units:
+        return now
+    slopes, offsets = declared.units.conversion(units)
+    state = rescale(now.inputs, now.state, slopes, offsets)
+    return aiming(now._replace(declared=declared._replace(units=units), state=state))
+
+
+def aiming(now: Position) -> Position:
+    """The position whose learner is told the present thresholds, with their margins."""
+    aims = now.declared.aims(now.playing.margins(now.declared))
+    return now._replace(inputs=dataclasses.replace(now.inputs, thresholds=jnp.asarray(aims)))
+
+
+def _choice(now: Position, plan: np.ndarray | None) -> Choice:
+    baseline, mixture = now.declared.baseline, now.playing.mixture
+    share = np.float64(0.0 if mixture is None else mixture.share)
+    return Choice(plan, baseline, share)
+
+
+def _shown_plan(now: Position) -> np.ndarray:
+    """The learner's last plan, where an earlier one is played."""
+    number = np.int32(now.tally.learned + 1)
+    coming, _ = look(now.inputs, now.state, number, _choice(now, None))
+    return np.asarray(coming.plan)
+
+
+def _look(now: Position) -> Episode:
+    """The coming episode, with what the learner believes in the user's units."""
+    declared, done = now.declared, now.tally.learned
+    number = np.int32(done + 1)
+    found = look(now.inputs, now.state, number, _choice(now, now.playing.plan))
+    coming, flaws = jax.tree.map(np.asarray, found)
+    kept = "the agent is as it was" if done else ""
+    restricted = declared.available is not None
+    require_sound(declared.algorithm, number * flaws[None], lambda place: kept, restricted)
+    horizon = declared.sizes.horizon
+    believed: Any = np.clip(coming.optimistic, 0, horizon)  # dual learners do not truncate
+    return coming._replace(optimistic=declared.units.constraint_values(believed, horizon))

@@ -175,3 +175,24 @@ def test_a_checkpoint_that_has_learned_more_is_not_overwritten(tmp_path: Any) ->
     loaded = cmdpax.Agent.load(path)
     interact(Walk({"cost": 0.0}), loaded, 2, encoder=CELLS, checkpoint=path)
     assert cmdpax.Agent.load(path).num_episodes == 7
+
+
+def test_ranges_that_are_not_declared_refuse_nothing() -> None:
+    """What was seen so far is no limit: a walk that ends gives nothing after its end."""
+    agent = cmdpax.Agent(
+        num_states=4,
+        num_actions=2,
+        horizon=H,
+        thresholds=[4.0, 12.0],
+        senses=["at least", "at most"],
+        initial=0,
+        stationary=True,
+    )
+    interact(Walk({}), agent, 2, encoder=CELLS, costs=[[0.5] * 3, [3.0, 4.0, 5.0]])
+    found = interact(
+        Walk({}, ends=True), agent, 1, encoder=CELLS, costs=[[0.5] * 3, [3.0, 4.0, 5.0]], log=True
+    )
+    assert found.log.constraint_rewards[0].tolist() == [
+        [0.5, 0.5, 1, 1, 1, 1],
+        [3, 4, 0, 0, 0, 0],
+    ]

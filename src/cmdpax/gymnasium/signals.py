@@ -32,8 +32,8 @@ class Signals:
                 "give costs or signals, not both: costs are converted, signals not."
             )
         self._declared = agent.declaration
-        low, high, self._at_most = (array[1:] for array in self._declared.units)
-        self._unit = (low == 0) & (high == 1)
+        low, high, self._at_most, declared = (array[1:] for array in self._declared.units)
+        self._unit = ((low == 0) & (high == 1)) | ~declared
         self._checked = False
         self._rewarded = False  # the environment gives constraint rewards, not only costs
         self._rest: np.ndarray | None = None
@@ -67,7 +67,7 @@ class Signals:
         units, names = self._declared.units, ("reward", *self._declared.names)
         for index, value in enumerate((0.0, *nothing)):
             low, high = units.low[index], units.high[index]
-            if not low <= value <= high:
+            if units.declared[index] and not low <= value <= high:
                 raise ParameterError(
                     "the environment terminated, and steps after that have no reward and no cost, "
                     f"but the declared range of {names[index]} is [{low:g}, {high:g}]; declare one "

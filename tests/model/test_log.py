@@ -36,6 +36,13 @@ def test_a_log_is_four_arrays_and_its_words() -> None:
     assert cmdpax.Log(states, actions, rewards, constraint_rewards).words == PLAIN
 
 
+def test_it_is_shown_by_its_sizes() -> None:
+    assert repr(make_log()) == "Log(K=5, H=2, I=1, S=2, A=2)"
+    assert str(make_log(3, runs=2, words=PLAIN)) == "Log(runs=2, K=3, H=2, I=1)"
+    episode = cmdpax.Log(*(array[0] for array in make_log(words=PLAIN)))
+    assert repr(episode) == "Log(K=1, H=2, I=1)"
+
+
 def test_words_survive_copies_and_pickles() -> None:
     for other in (copy.deepcopy(make_log()), pickle.loads(pickle.dumps(make_log()))):
         assert isinstance(other, cmdpax.Log)

@@ -39,7 +39,22 @@ from log_cases import COLUMNS, changed
         ),
         (
             {"step": [2, 3, 2]},
-            "row 0: the first step is 2; steps count from 0 or from 1, in order.",
+            "row 0: the first step is 2, but steps count from 0 or from 1, in order.",
+        ),
+        (
+            {"step": [2, 0, 1], "episode": [7, 7, 7]},
+            "row 0: the first step is 2, but steps count from 0 or from 1; sort the rows by "
+            "episode and step.",
+        ),
+        (
+            {"step": [0, 2, 1], "episode": [7, 7, 7]},
+            "row 1: step 2 of the episode 7 comes after step 0, and step 1 is at row 2; sort the "
+            "rows by episode and step.",
+        ),
+        (
+            {"step": [0, 1, 0], "episode": [7, 8, 8]},
+            "row 1: the episode 8 begins with step 1, the first one with 0, and step 0 is at row "
+            "2; sort the rows by episode and step.",
         ),
         ({"step": [0, 0.5, 0]}, "row 1: the step is 0.5, expected a whole number."),
         ({"step": [0, np.inf, 0]}, "row 1: the step is inf, expected a whole number."),
@@ -174,7 +189,7 @@ def test_columns_that_are_missing_or_there_twice() -> None:
     with pytest.raises(
         cmdpax.ModelError,
         match=r"the table lacks the column 'state'; did you mean 'State'\? known: State, action, "
-        r"energy, episode, reward, step, or say columns={'state': …}\.",
+        r"energy, episode, reward, step; if one of these is the state, say columns={'state': …}\.",
     ):
         cmdpax.load_log(table)
     with pytest.raises(cmdpax.ModelError, match=r"lacks the column 's'; known: State, .* step\.$"):
@@ -266,7 +281,7 @@ def test_columns_of_other_shapes(columns: dict[str, Any], sentence: str) -> None
 
 
 def test_an_empty_mapping_lacks_columns() -> None:
-    with pytest.raises(cmdpax.ModelError, match="lacks the column 'episode'; known: none, or say"):
+    with pytest.raises(cmdpax.ModelError, match=r"lacks the column 'episode'; known: none\.$"):
         cmdpax.load_log({})
 
 

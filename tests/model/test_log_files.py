@@ -212,7 +212,7 @@ def test_names_that_look_a_little_like_numbers(tmp_path: Path) -> None:
         (",parts\n", ",energy\n", " has the column 'energy' twice; rename one."),
         (",parts\n", ", \n", " has a column without a name, such as pandas writes for its index;"),
         ("step,state", "step,states", " lacks the column 'state'; did you mean 'states'? known:"),
-        (",", ";", " lacks the column 'episode'; separate the cells by commas, or say columns="),
+        (",", ";", " lacks the column 'episode'; separate the cells by commas."),
     ],
 )
 def test_a_defect_is_told_with_its_line(tmp_path: Path, old: str, new: str, sentence: str) -> None:
@@ -235,7 +235,7 @@ def test_lines_are_those_of_an_editor(tmp_path: Path) -> None:
         (b"", "has no header; its first line must name the columns."),
         (b"\n" + TABLE.encode(), "has no header; its first line must name the columns."),
         (TABLE.split("\n")[0].encode(), "has no rows; a log has one for every step."),
-        (b"\xff\xfe\x00rubbish", "is not a readable .csv file: 'utf-8' codec can't decode byte"),
+        (b"\xff\xfe\x00rubbish", "is not text in UTF-8: its byte 0 is 0xff; save it as UTF-8."),
         (b"\x00" * 1000, "lacks the column 'episode'; known: \\x00"),
         (b'episode,"step', "is not a readable .csv file: unexpected end of data."),
         (TABLE.encode() + b'b,2,"', "is not a readable .csv file: unexpected end of data."),

@@ -59,6 +59,16 @@ class Log(_Arrays):
             log.words = words
         return log
 
+    def __repr__(self) -> str:
+        """The sizes: K, H and I; of the names S and A, too; and the runs, if there are several."""
+        *runs, count, horizon = (1, 1, *np.shape(self.actions))[-max(2, np.ndim(self.actions)) :]
+        num_constraints = (0, 0, *np.shape(self.constraint_rewards))[-2]
+        names = (("S", self.words.state_names), ("A", self.words.action_names))
+        sizes = {"runs": runs[0]} if runs else {}
+        sizes |= {"K": count, "H": horizon, "I": num_constraints}
+        sizes |= {symbol: len(known) for symbol, known in names if known is not None}
+        return f"Log({', '.join(f'{name}={size}' for name, size in sizes.items())})"
+
     @property
     def num_episodes(self) -> int:
         """The number of episodes, of all runs together."""

@@ -98,7 +98,12 @@ def _open_csv(path: Path) -> Table:
             cells += row
             lines.append(reader.line_num)
             widths.append(len(row))
-    except (csv.Error, ValueError) as error:  # not UTF-8, or a quote that never ends
+    except UnicodeDecodeError as error:
+        raise FileError(
+            f"{path} is not text in UTF-8: its byte {error.start} is "
+            f"{error.object[error.start]:#04x}; save it as UTF-8."
+        ) from None
+    except (csv.Error, ValueError) as error:  # such as a quote that never ends
         raise FileError(f"{path} is not a readable .csv file: {in_line(error)}.") from None
     if not head:
         raise FileError(f"{path} has no header; its first line must name the columns.")

@@ -44,7 +44,9 @@ def find_episodes(
     labels = read_labels(table, Named("episode", episodes))
     counted = read_whole(table, Named("step", steps))
     if counted[0] not in (0, 1):
-        table.refuse(0, f"the first step is {counted[0]}; steps count from 0 or from 1, in order")
+        earlier = np.isin(counted, (0, 1)) & (labels == labels[0])
+        fix = "; sort the rows by episode and step" if earlier.any() else ", in order"
+        table.refuse(0, f"the first step is {counted[0]}, but steps count from 0 or from 1{fix}")
     begins = np.concatenate([[True], labels[1:] != labels[:-1]])
     starts = np.flatnonzero(begins)
     episode = np.cumsum(begins) - 1
@@ -59,25 +61,35 @@ def find_episodes(
                 f"the episode {label} goes on after another one; sort the rows by episode and "
                 "step, or give every episode a label of its own"
             )
+        missing = int(counted[0] if begins[row] else counted[row - 1] + 1)
+        elsewhere = (labels == labels[row]) & (counted == missing)
+        place = table.place(int(elsewhere.argmax())) if elsewhere.any() else None
+        sort = place and f", and step {missing} is at {place}; sort the rows by episode and step"
         if begins[row]:
-            return (
-                f"the episode {label} begins with step {counted[row]}, the first one with "
-                f"{counted[0]}; complete it, or count all steps from the same number"
-            )
-        return _why_not_next(label, int(counted[row - 1]), int(counted[row]))
+            begun = f"the episode {label} begins with step {counted[row]}, the first one with"
+            fix = sort or "; complete it, or count all steps from the same number"
+            return f"{begun} {counted[0]}{fix}"
+        return _why_not_next(label, int(counted[row - 1]), int(counted[row]), sort)
 
     table.refuse_first((counted != counted[0] + step) | (begins & again[episode]), why)
     return episode, step, np.append(begins[1:], True)
 
 
-def _why_not_next(label: str, before: int, step: int) -> str:
-    """What is wrong with a step that does not follow the one before it."""
+def _why_not_next(label: str, before: int, step: int, sort: str | None) -> str:
+    """What is wrong with a step that does not follow the one before it.
+
+    Args:
+        label: the episode.
+        before: the step of the row before.
+        step: the step of the row.
+        sort: the advice to sort the rows, if the step in between is elsewhere in the table.
+    """
     if step == before:
         return f"step {step} of the episode {label} is there twice; remove one of the rows"
     follows = f"step {step} of the episode {label} comes after step {before}"
     if step < before:
         return f"{follows}; sort the rows by step, or give every episode a label of its own"
-    return f"{follows}; add what is missing, or end the episode there"
+    return f"{follows}{sort or '; add what is missing, or end the episode there'}"
 
 
 # ------------------------------------------------------------------------------------------ checks

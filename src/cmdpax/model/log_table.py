@@ -22,6 +22,8 @@ NEXT = "next_state"
 ROLES = ("episode", "step", "state", "action", "reward", NEXT)
 """What columns mean that are no constraints; also their names, if nobody says otherwise."""
 
+_COMMAS = "separate the cells by commas"
+
 
 class Choices(NamedTuple):
     """What a user says about a table, the arguments of `load_log`; None where nothing was said."""
@@ -98,10 +100,10 @@ def _find_roles(table: Table, given: Any) -> dict[str, str]:
     roles = {role: given.get(role, role) for role in ROLES}
     for role, name in roles.items():
         if name not in table.names and (role != NEXT or role in given):
-            other = "" if role in given else f", or say columns={{'{role}': …}}"
-            raise table.error(
-                f"{table.title} lacks the column {shown(name)}; {_hint(table, name)}{other}."
-            )
+            hint = _hint(table, name)
+            if role not in given and hint != _COMMAS and table.names:
+                hint += f"; if one of these is the {role}, say columns={{'{role}': …}}"
+            raise table.error(f"{table.title} lacks the column {shown(name)}; {hint}.")
     return {role: name for role, name in roles.items() if name in table.names}
 
 
@@ -109,7 +111,7 @@ def _hint(table: Table, name: object) -> str:
     """What to do about a column that is not there."""
     (only,) = table.names if len(table.names) == 1 else ("",)
     if ";" in only or "\t" in only:
-        return "separate the cells by commas"
+        return _COMMAS
     return table.nearest(name)
 
 

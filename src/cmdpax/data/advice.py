@@ -118,5 +118,5 @@ def _sentence(
             f"in the expected model the policy that came nearest misses {name} by {missed}; relax "
             f"its bound{more}"
         )
-    more = f", or visit more often what leaves {name} open: {listed}" if pairs else ""
-    return f"log some {episodes} episodes in all{more}"
+    more = f", or more of the pairs that leave {name} most uncertain: {listed}" if pairs else ""
+    return f"log about {episodes:,} episodes in all{more}"

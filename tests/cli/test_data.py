@@ -159,9 +159,15 @@ def test_the_initial_state_by_its_index(run: Run, log: cmdpax.Log) -> None:
             ("--at-least", "energy=1", "--at-most", "energy=2"),
             "'energy' is given twice; give it once.",
         ),
-        (("--at-most", "enrgy=20"), "which is no column of log.csv; did you mean 'energy'?"),
+        (
+            ("--at-most", "enrgy=20"),
+            "--at-least or --at-most names 'enrgy', which is no column of log.csv; did you mean",
+        ),
         (("--at-most", "energy=20", "--column", "state"), "--column is 'state'; write ROLE=NAME"),
-        (("--at-most", "energy=20", "--column", "x=y"), "columns has 'x'; known: action, episode"),
+        (
+            ("--at-most", "energy=20", "--column", "x=y"),
+            "--column names 'x'; known: action, episode",
+        ),
         (
             ("--at-most", "energy=20", "--initial", "worm"),
             "initial is 'worm'; did you mean 'warm'?",
@@ -177,6 +183,34 @@ def test_the_initial_state_by_its_index(run: Run, log: cmdpax.Log) -> None:
 )
 def test_refused(run: Run, log: cmdpax.Log, arguments: tuple[str, ...], sentence: str) -> None:
     assert sentence in refused(run, "log.csv", *arguments)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        (
+            "episode",
+            "shift",
+            "lacks the column 'episode'; known: action, energy, parts, reward, shift, state, "
+            "step; if one of these is the episode, say --column episode=NAME.",
+        ),
+        (
+            "parts",
+            "parts,remark",
+            "expected a number; name the constraints with --at-least or --at-most.",
+        ),
+        ("a,2,warm", "a,2,7", "'cold' at line 2 is a name; use one of the two."),
+    ],
+)
+def test_defects_are_told_in_the_words_of_the_command_line(
+    run: Run, tmp_path: Path, old: str, new: str, sentence: str
+) -> None:
+    text = TABLE.replace(old, new, 1)
+    if new.endswith("remark"):
+        head, *rows = text.splitlines()
+        text = "\n".join([head, *(f"{row},fine" for row in rows)]) + "\n"
+    write(tmp_path / "log.csv", text)
+    assert refused(run, "log.csv").rstrip().endswith(sentence)
 
 
 def test_refused_archives(run: Run, log: cmdpax.Log) -> None:

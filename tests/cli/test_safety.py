@@ -35,6 +35,7 @@ def test_writes_the_plan_of_the_library(run: Run, log: cmdpax.Log) -> None:
     assert f"{plan.probability_met:.4g} │" in out
     assert "at most" in out
     assert f"{plan.margins[0]:.3g}" in out
+    assert "…" not in out  # nothing is cut in 80 columns
 
 
 def test_tells_programs_the_same(run: Run, log: cmdpax.Log) -> None:

@@ -1,6 +1,7 @@
 """`cmdpax estimate`: a model from logged episodes; and how commands read logs."""
 
 import math
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -11,7 +12,7 @@ import typer
 import cmdpax
 from cmdpax.cli.models import AsJson
 from cmdpax.cli.output import number, print_facts, print_json, wrote
-from cmdpax.errors import ParameterError, nearest_name, shown
+from cmdpax.errors import FileError, ParameterError, nearest_name, shown
 from cmdpax.model.log_table import unnamed_constraint
 from cmdpax.model.words import PLAIN, Words
 from cmdpax.storage.writing import require_target
@@ -42,6 +43,18 @@ Initial = Annotated[
     str | None,
     typer.Option("--initial", help="The first state; by default as often as in the log."),
 ]
+
+_IN_OPTIONS = (
+    (r"say columns=\{'(\w+)': …\}", r"say --column \1=NAME"),
+    (
+        r"say which columns are constraints with constraints=\[…\]",
+        "name the constraints with --at-least or --at-most",
+    ),
+    (r"^columns has ", "--column names "),
+    (r"^constraints has ", "--at-least or --at-most names "),
+    (r", or list the names with \w+_names", ""),
+)
+"""How sentences about arguments of `cmdpax.load_log` are told on the command line."""
 
 
 class Logged(NamedTuple):
@@ -107,12 +120,23 @@ def read_logged(
     if file.suffix.lower() != ".npz":  # which has its own names, and no other columns
         said |= {"constraints": named or None}
         said |= {"state_names": names.state_names, "action_names": names.action_names}
-    log = cmdpax.load_log(file, **said)
+    log = _load(file, said)
     _require_names(file, log, names)
     count = log.constraint_rewards.shape[-2]
     signals = log.words.constraint_names or [unnamed_constraint(index) for index in range(count)]
     bounds = _in_order(file, signals, given)
     return Logged(log, [bound.threshold for bound in bounds], [bound.sense for bound in bounds])
+
+
+def _load(file: Path, said: dict[str, Any]) -> cmdpax.Log:
+    """A log; what is wrong is told in the words of the command line."""
+    try:
+        return cmdpax.load_log(file, **said)
+    except (FileError, ParameterError) as error:
+        sentence = str(error)
+        for pattern, replacement in _IN_OPTIONS:
+            sentence = re.sub(pattern, replacement, sentence)
+        raise type(error)(sentence) from None
 
 
 def _require_names(file: Path, log: cmdpax.Log, names: Words) -> None:

@@ -99,9 +99,7 @@ def solve_safely(
         ("asked for", f"{confidence:.4g}"),
     ]
     print_facts(f"{file}: {plan.model!r}", facts)
-    margins = [f"{margin:.3g}" for margin in plan.margins]
-    corrections = [f"{correction:.3g}" for correction in plan.correction]
-    _print_values(plan.uncertainty, {"margin": margins, "correction": corrections})
+    _print_values(plan.uncertainty, [f"{margin:.3g}" for margin in plan.margins])
 
 
 def uncertainty(
@@ -212,10 +210,13 @@ def _met(found: cmdpax.Uncertainty, chance: float) -> str:
     return "not shown" if found.method == "robust" and chance == 0 else f"{chance:.4g}"
 
 
-def _print_values(found: cmdpax.Uncertainty, extra: dict[str, list[str]] | None = None) -> None:
-    """The objective and each constraint: what is expected, the interval, and what must hold."""
+def _print_values(found: cmdpax.Uncertainty, margins: list[str] | None = None) -> None:
+    """The objective and each constraint: what is expected, the interval, and what must hold.
+
+    Everything fits into 80 columns, unless names are long.
+    """
     words = found.words
-    headers = ["", "expected", "low", "high", "must be", "met with"]
+    headers = ["", "expected", f"{100 * found.confidence:.4g} % interval", "must be", "met with"]
     ends = np.vstack([found.value[None], found.constraint_values])
     bounds = [
         f"{words.sense(index)} {number(bound)}"
@@ -224,17 +225,15 @@ def _print_values(found: cmdpax.Uncertainty, extra: dict[str, list[str]] | None 
     met = [_met(found, chance) for chance in found.probability_met.each]
     columns = [
         [words.label(index) for index in range(len(ends))],
-        [f"{value:.5g}" for value in found.expected],
-        [f"{low:.5g}" for low in ends[:, 0]],
-        [f"{high:.5g}" for high in ends[:, 1]],
+        [f"{value:.4g}" for value in found.expected],
+        [f"{low:.4g} to {high:.4g}" for low, high in ends],
         ["", *bounds],
         ["", *met],
     ]
-    for name, cells in (extra or {}).items():
-        headers.append(name)
-        columns.append(["", *cells])
-    title = f"Values, with {100 * found.confidence:.4g} % intervals"
-    results.print(table(title, headers, zip(*columns, strict=True)))
+    if margins is not None:
+        headers.append("margin")
+        columns.append(["", *margins])
+    results.print(table("Values", headers, zip(*columns, strict=True)))
 
 
 def _ranges(logged: Logged, given: list[str] | None) -> dict[str, Any]:

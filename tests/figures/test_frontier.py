@@ -56,6 +56,19 @@ def test_the_infeasible_part_is_shaded_from_the_largest_feasible_threshold(
     assert queue.largest_feasible < label.get_position()[0] < above.get_xlim()[1]
 
 
+def test_a_narrow_part_is_named_beside_it() -> None:
+    """At its other side there is no room, and the word would lie over the axis."""
+    queue = cmdpax.environments.make("queue")
+    most = cmdpax.frontier(queue).largest_feasible
+    found = cmdpax.frontier(queue, thresholds=[0.0, most / 2, most])
+    above = plot_frontier(found).axes[0]
+    (label,) = above.texts
+    ((shade,), (low, high)) = above.patches, above.get_xlim()
+    assert shade.get_width() < 0.05 * (high - low)
+    assert low < label.get_position()[0] < most
+    assert (label.get_ha(), label.get_va(), label.get_rotation()) == ("right", "top", 90.0)
+
+
 def test_nothing_is_shaded_where_everything_is_feasible() -> None:
     found = cmdpax.frontier(cmdpax.environments.make("bandit"), thresholds=[0.2, 0.4])
     for axis in plot_frontier(found).axes:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MARGIN = 0.02  # of the axis, on both sides of the points
+_NARROW = 0.05  # of the axis: there is no room for a word
 
 
 def plot_frontier(frontier: Frontier, own_threshold: float | None = None) -> "Figure":
@@ -74,15 +75,18 @@ def _mark_infeasible(above: Any, below: Any, frontier: Frontier) -> None:
     for axis in (above, below):
         axis.axvspan(begin, until, color=REFERENCE, alpha=0.14, linewidth=0)
         axis.axvline(end, color=REFERENCE, linewidth=0.8)
+    share = (until - begin) / (high - low)
+    place: dict[str, Any] = {"x": (begin + until) / 2, "y": 0.5, "ha": "center", "va": "center"}
+    if share < _NARROW:  # beside it, at the top, which the curve reaches on the other side
+        side = 1 if at_most else -1
+        beside = end + side * _MARGIN / 2 * (high - low)
+        place = {"x": beside, "y": 0.97, "ha": "left" if at_most else "right", "va": "top"}
     above.text(
-        (begin + until) / 2,
-        0.5,
-        "infeasible",
+        **place,
+        s="infeasible",
         transform=above.get_xaxis_transform(),
-        rotation="vertical" if until - begin < 0.2 * (high - low) else "horizontal",
+        rotation="vertical" if share < 0.2 else "horizontal",
         color=REFERENCE,
-        ha="center",
-        va="center",
     )
 
 

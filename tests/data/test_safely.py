@@ -12,9 +12,8 @@ from data_cases import declared, evidence_of, logged, random_model, random_polic
 
 def posterior_of(seed: int, sizes=(2, 3, 3, 2), count: int = 150, **more):
     cmdp = random_model(seed, sizes)
-    return cmdp, learn_posterior(
-        evidence_of(cmdp, logged(cmdp, uniform(cmdp), count, seed), **more)
-    )
+    log = logged(cmdp, uniform(cmdp), count, seed)
+    return cmdp, learn_posterior(evidence_of(cmdp, log, **more))
 
 
 # ------------------------------------------------------------------------------------------- cuts

@@ -388,14 +388,9 @@ def test_arguments_that_do_not_go_together(options: dict[str, Any], message: str
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (
-            None,
-            "the log is a NoneType without states; give a cmdpax.Log, such as history.log after",
-        ),
-        (
-            SimpleNamespace(states=1, actions=1),
-            "the log is a SimpleNamespace without rewards; give",
-        ),
+        (None, "the log is a NoneType without states; give a cmdpax.Log, which cmdpax.load_log"),
+        ("log.csv", "the log is a str without states; give a cmdpax.Log, which cmdpax.load_log"),
+        (SimpleNamespace(states=1, actions=1), "a SimpleNamespace without rewards; give"),
     ],
 )
 def test_what_is_no_log(wrong: Any, message: str) -> None:

@@ -96,7 +96,7 @@ def _times(visits: int) -> str:
 
 
 def _rounded(number: float) -> int:
-    """Up to one digit: it is an order of magnitude."""
+    """Rounded up to one digit, since it is only an order of magnitude."""
     unit = 10 ** math.floor(math.log10(number))
     return math.ceil(number / unit) * unit
 

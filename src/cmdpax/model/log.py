@@ -224,8 +224,8 @@ def read_log(log: Any) -> Log:
     for name in Log._fields:
         if not hasattr(log, name):
             raise ParameterError(
-                f"the log is a {type(log).__name__} without {name}; give a cmdpax.Log, such as "
-                "history.log after learn(…, log=True)."
+                f"the log is a {type(log).__name__} without {name}; give a cmdpax.Log, which "
+                "cmdpax.load_log reads from a table, and history.log is after learn(…, log=True)."
             )
     arrays = {name: as_floats(f"the log's {name}", getattr(log, name)) for name in Log._fields}
     *lead, horizon = arrays["actions"].shape or (0,)

@@ -12,6 +12,7 @@ from cmdpax.live.accounts import AgentAccount
 from cmdpax.live.declaration import Declaration
 from cmdpax.live.insight import Explanation, Planning
 from cmdpax.live.mixing import Mixture
+from cmdpax.live.record import AgentRecord, record_of
 from cmdpax.live.saving import Position
 from cmdpax.model.cmdp import CMDP, Sizes
 from cmdpax.model.policy import Policy
@@ -107,6 +108,12 @@ class AgentView:
         parts = np.split(self._now.tally.recent.copy(), [1, 1 + count, 1 + 2 * count], axis=1)
         rewards, returns, multipliers, _ = parts
         return {"rewards": rewards[:, 0], "constraint_returns": returns, "multipliers": multipliers}
+
+    @property
+    def record(self) -> AgentRecord:
+        """All episodes that were played, in at most 512 blocks: means and extremes of returns."""
+        tally = self._now.tally
+        return record_of(tally.blocks, tally.episodes, self._now.declared.words)
 
     @property
     def visits(self) -> np.ndarray:

@@ -25,7 +25,7 @@ from cmdpax.live.declaration import Declaration
 from cmdpax.live.episode import Episode
 from cmdpax.live.glimpse import entries_of_glimpse, read_glimpse
 from cmdpax.live.playing import Playing
-from cmdpax.live.record import Blocks
+from cmdpax.live.record import AgentRecord, Blocks, record_of
 from cmdpax.storage.archives import read_npz
 from cmdpax.storage.locking import Lock, lock_beside
 from cmdpax.storage.paths import DamagedError, require_file
@@ -59,6 +59,11 @@ class Position(NamedTuple):
         """What was observed, and what the learner believes."""
         coming = self.episode
         return make_account(self.declared, self.tally, coming.optimistic, coming.multipliers)
+
+    @property
+    def record(self) -> AgentRecord:
+        """All episodes that were played, thinned."""
+        return record_of(self.tally.blocks, self.tally.episodes, self.declared.words)
 
 
 class Owned:

@@ -12,7 +12,7 @@ from cmdpax.live.accounts import AgentAccount
 from cmdpax.live.declaration import Declaration
 from cmdpax.live.insight import Explanation, Planning
 from cmdpax.live.mixing import Mixture
-from cmdpax.live.record import AgentRecord, record_of
+from cmdpax.live.record import AgentRecord
 from cmdpax.live.saving import Position
 from cmdpax.model.cmdp import CMDP, Sizes
 from cmdpax.model.policy import Policy
@@ -112,8 +112,7 @@ class AgentView:
     @property
     def record(self) -> AgentRecord:
         """All episodes that were played, in at most 512 blocks: means and extremes of returns."""
-        tally = self._now.tally
-        return record_of(tally.blocks, tally.episodes, self._now.declared.words)
+        return self._now.record
 
     @property
     def visits(self) -> np.ndarray:

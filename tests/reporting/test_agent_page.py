@@ -11,6 +11,7 @@ import pytest
 
 import cmdpax
 import damages
+import page_cases
 from cmdpax.reporting.agent_content import MOST_CONSTRAINTS
 from live_cases import assert_sentence, draw_episodes, log_of, make
 from page_elements import HOSTILE, Elements
@@ -318,3 +319,52 @@ def test_an_interrupted_page_leaves_the_one_before(
         assert_sentence(caught.value)
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
     assert out.read_text() == "before"
+
+
+# ------------------------------------------------------------------------------------ in a browser
+
+
+NAMES_OF = "() => document.getElementById('{}').data.map((trace) => trace.name)"
+SHADE = "() => { const [s] = cmdpax.byId('returns-chart-2').layout.shapes; return [s.y0, s.y1]; }"
+
+
+@pytest.fixture(scope="module")
+def blocks(program: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of an agent whose episodes are joined to blocks."""
+    path = tmp_path_factory.mktemp("blocks") / "a.npz"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("cmdpax.live.record.MOST", 16)
+        agent = make(**THREE)
+        agent.feed(log_of(agent, draw_episodes(agent, 90)), own=True)
+        agent.save(path)
+        return cmdpax.report(path, path.parent / "page.html")
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_charts_are_drawn(open_page: Any, blocks: Path, screenshot: Any, dark: bool) -> None:
+    page = page_cases.ready(open_page(blocks, dark=dark))
+    screenshot(page, f"agent-{'dark' if dark else 'light'}")
+    assert page.locator(".chart[data-drawn] .main-svg").count() >= 4
+    assert page.locator("#failure").is_hidden()
+    found = page.evaluate(NAMES_OF.format("returns-chart-3"))
+    assert found == ["least to largest", "95 % interval", "mean of 24", "at most 1"]
+    (inner, outer) = page.evaluate(SHADE)
+    assert (inner, outer < -0.25) == (-0.25, True)  # below a threshold of "at least"
+    assert page.evaluate("() => document.body.scrollWidth <= innerWidth")
+
+
+def test_single_episodes_and_hostile_names_are_drawn(
+    open_page: Any, program: str, tmp_path: Path
+) -> None:
+    watched(9, tmp_path / "a.npz", names=[HOSTILE, "<b>b</b>"])
+    page = page_cases.ready(open_page(cmdpax.report(tmp_path / "a.npz", tmp_path / "page.html")))
+    found = page.evaluate(NAMES_OF.format("returns-chart-1"))
+    assert found[0] == "episodes"
+    assert page.locator("main img").count() == 0
+
+
+def test_an_agent_without_episodes_is_shown(open_page: Any, program: str, tmp_path: Path) -> None:
+    make().save(tmp_path / "a.npz")
+    page = page_cases.ready(open_page(cmdpax.report(tmp_path / "a.npz", tmp_path / "page.html")))
+    page.locator("#theme").click()
+    assert page.locator("#returns").inner_text().endswith("No whole episode has been played yet.")

@@ -89,9 +89,9 @@ def _drawn(content: AgentContent) -> str:
             f"The pale band reaches from the least to the largest of {length:,} episodes in a row"
         )
     text = (
-        f"{every}; the line is the mean of {window:,} episodes, with Student's 95 % interval. "
-        "The shaded side of a threshold is the wrong one: the mean must not stay there, while "
-        "single episodes may be there."
+        f"{every}; the line is the mean of up to {window:,} episodes, with Student's 95 % "
+        "interval. The shaded side of a threshold is the wrong one: single episodes may be there, "
+        "but the mean must not stay there."
     )
     first = int(content.record.first[0])
     if first > 1:

@@ -15,7 +15,7 @@ from fuzzing.targets.command_line import run_command
 from fuzzing.targets.models import SIZES
 
 AGENT = "agent.npz"
-_COMMANDS = (["watch", "--once"], ["watch", "--json"], ["report", "--out", "page.html"])
+_COMMANDS = (["watch", "--once"], ["watch", "--json"], ["report", "--out", "out.html"])
 
 
 def _make(**changes: Any) -> cmdpax.Agent:

@@ -166,6 +166,28 @@ def agent() -> cmdpax.Agent:
     return agent
 
 
+@pytest.mark.parametrize("place", ["before", "after"])
+def test_an_interrupted_episode_is_in_it_once_or_not_at_all(
+    monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    interrupted, plain = play(make(), 4), play(make(), 5)
+    after = Blocks.after
+
+    def interrupt(blocks: Blocks, *given: Any) -> Blocks:
+        if place == "after":
+            after(blocks, *given)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Blocks, "after", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            play(interrupted, 5)
+    assert interrupted.record.episodes.tolist() == [1] * 4
+    assert interrupted.expects == "end"
+    interrupted.end()
+    assert_same(interrupted, plain)
+
+
 class TestFiles:
     @pytest.fixture
     def path(self, agent: cmdpax.Agent, tmp_path: Path) -> Path:

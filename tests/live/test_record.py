@@ -254,6 +254,20 @@ class TestFiles:
         with pytest.raises(cmdpax.FileError, match="not a readable file of an agent"):
             cmdpax.Agent.load(path)
 
+    def test_blocks_that_were_joined_too_early_are_refused(
+        self, agent: cmdpax.Agent, path: Path
+    ) -> None:
+        blocks = agent._now.tally.blocks
+        pairs = (Blocks(*(one[start::2] for one in blocks)) for start in (0, 1))
+        joined = recording._joined(*pairs)
+        assert joined.num_episodes == 230
+        with np.load(path) as archive:
+            entries = dict(archive)
+        entries |= {f"blocks_{name}": one for name, one in joined._asdict().items()}
+        np.savez(path, **entries)
+        with pytest.raises(cmdpax.FileError, match="not a readable file of an agent"):
+            cmdpax.Agent.load(path)
+
     def test_a_part_of_it_is_refused(self, path: Path) -> None:
         """All arrays shortened alike: fewer than the recent episodes."""
         names = [f"blocks_{name}" for name in Blocks._fields]

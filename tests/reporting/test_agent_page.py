@@ -12,7 +12,7 @@ import pytest
 import cmdpax
 import damages
 import page_cases
-from cmdpax.reporting.agent_content import MOST_CONSTRAINTS
+from cmdpax.reporting.agent_content import LONGEST, MOST_CONSTRAINTS
 from live_cases import assert_sentence, draw_episodes, log_of, make
 from page_elements import HOSTILE, Elements
 from watch_cases import watched
@@ -242,6 +242,7 @@ def test_a_large_system_makes_a_page_of_bounded_size(tmp_path: Path) -> None:
     assert len(page) - len(plotly) < 500_000
     signals = Elements(page).payload()["signals"]
     assert len(signals) == 1 + MOST_CONSTRAINTS
+    assert max(len(one["label"]) for one in signals) <= LONGEST
     assert [one["label"].split()[0] for one in signals[-3:]] == ["37", "38", "39"]
     assert "16 more constraints are not shown" in text_of(page)
 

@@ -1,4 +1,4 @@
-"""Agents: their files, loaded, played with, saved again and watched."""
+"""Agents: their files, loaded, played with, saved again, watched and reported."""
 
 import tempfile
 from pathlib import Path
@@ -15,7 +15,7 @@ from fuzzing.targets.command_line import run_command
 from fuzzing.targets.models import SIZES
 
 AGENT = "agent.npz"
-_COMMANDS = (["watch", "--once"], ["watch", "--json"])
+_COMMANDS = (["watch", "--once"], ["watch", "--json"], ["report", "--out", "out.html"])
 
 
 def _make(**changes: Any) -> cmdpax.Agent:
@@ -78,6 +78,7 @@ def _run(folder: Path, arguments: dict[str, Any]) -> None:
         agent.end()
     agent.save("out.npz")
     again = cmdpax.Agent.load("out.npz")
+    require(str(again.record) == str(agent.record), "a saved agent has another record")
     require(again.num_episodes == agent.num_episodes, "a saved agent has other episodes")
     require(bool((again.policy == agent.policy).all()), "a saved agent has another policy")
 

@@ -34,6 +34,7 @@ from cmdpax.learning.replay import Replay, replay
 from cmdpax.live import (
     Agent,
     AgentAccount,
+    AgentRecord,
     Band,
     ConstraintAccount,
     EpisodeRecord,
@@ -111,6 +112,7 @@ __all__ = [
     "Account",
     "Agent",
     "AgentAccount",
+    "AgentRecord",
     "Audit",
     "Band",
     "ClusterError",

@@ -1,5 +1,6 @@
 """Pictures of a live system: what is drawn is what was observed."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from scipy import stats
 
 import cmdpax
 from cmdpax.figures import Truth, plot_returns, save_figure
-from live_cases import make
+from live_cases import assert_sentence, draw_episodes, log_of, make
 
 HOURS, COMFORT = 12.5, -0.25
 
@@ -173,6 +174,128 @@ def test_a_run_of_an_agent_is_drawn_as_it_is_returned(tmp_path: Path) -> None:
     observed = found.account[0].observed
     corners = figure.axes[1].collections[0].get_paths()[0].vertices[:, 1]
     assert (corners.min(), corners.max()) == pytest.approx((observed.low, observed.high))
+
+
+# --------------------------------------------------------------------- an agent, and its file alone
+
+OBSERVED = {
+    "senses": ["at most", "at least"],
+    "constraint_ranges": [(0, 10), (-1, 1)],
+    "thresholds": [HOURS, COMFORT],
+    "names": ["empty hours", "comfort"],
+    "units": {"empty hours": "h", "reward": "EUR"},
+}
+
+
+def saved_agent(path: Path, num_episodes: int, **changes: Any) -> cmdpax.Agent:
+    agent = make(**(OBSERVED | changes))
+    if num_episodes:
+        episodes = draw_episodes(agent, num_episodes)
+        agent.feed(log_of(agent, episodes), own=True)
+    agent.save(path)
+    return agent
+
+
+def drawn(figure: Figure) -> list[Any]:
+    """All numbers and words of a figure's axes."""
+    return [
+        [
+            axis.get_title(loc="left"),
+            axis.get_xlim(),
+            axis.get_ylim(),
+            [(line.get_label(), line.get_xydata().tolist()) for line in axis.get_lines()],
+            [one.get_paths()[0].vertices.tolist() for one in axis.collections],
+        ]
+        for axis in figure.axes
+    ]
+
+
+def test_an_agent_and_its_file_give_the_same_picture(tmp_path: Path) -> None:
+    agent = saved_agent(tmp_path / "a.npz", 40)
+    first = drawn(plot_returns(agent))
+    for source in (
+        tmp_path / "a.npz",
+        str(tmp_path / "a.npz"),
+        cmdpax.Agent.load(tmp_path / "a.npz"),
+    ):
+        assert drawn(plot_returns(source)) == first
+
+
+def test_the_picture_of_an_agent_is_that_of_its_whole_episodes(tmp_path: Path) -> None:
+    agent = saved_agent(tmp_path / "a.npz", 60)
+    recent = agent.recent
+    returns = np.column_stack([recent["rewards"], recent["constraint_returns"]])
+    whole = np.arange(1, 61) % 3 > 0  # every third one is cut short
+    figure = plot_returns(agent, window=10, marks={30: "restart"}, optimum=2.0)
+    for index, axis in enumerate(figure.axes):
+        x, y = places(axis, "observed, mean of 10")
+        assert x == list(range(10, 61))
+        frames = [returns[end - 10 : end, index][whole[end - 10 : end]] for end in range(10, 61)]
+        assert y == pytest.approx([frame.mean() for frame in frames])
+        corners = axis.collections[0].get_paths()[0].vertices
+        for end, frame in zip(range(10, 61), frames, strict=True):
+            heights = corners[corners[:, 0] == end, 1]
+            half = stats.t.ppf(0.975, len(frame) - 1) * stats.sem(frame)
+            assert heights.max() == pytest.approx(frame.mean() + half)
+        assert [text.get_text() for text in axis.texts] == ["restart"]
+    titles = [axis.get_title(loc="left") for axis in figure.axes]
+    assert titles == [
+        "reward [EUR] per episode", "empty hours [h] per episode", "comfort per episode"
+    ]  # fmt: skip
+    assert places(figure.axes[1], "at most 12.5")[1] == [HOURS, HOURS]
+
+
+def test_many_episodes_are_drawn_by_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cmdpax.live.record.MOST", 16)
+    agent = saved_agent(tmp_path / "a.npz", 70)
+    assert agent.record.episodes.tolist() == [8] * 8 + [6]
+    figure = plot_returns(agent, window=10)
+    x, y = places(figure.axes[0], "observed, mean of 16")  # of whole blocks
+    assert x == [16, 24, 32, 40, 48, 56, 64, 70]
+    recent = agent.recent["rewards"]
+    short = np.arange(1, 71) % 3 == 0
+    assert y[0] == pytest.approx(recent[:16][~short[:16]].mean())
+    assert y[-1] == pytest.approx(recent[56:][~short[56:]].mean())
+    assert figure.axes[0].get_xlim() == (1.0, 70.0)
+
+
+def test_names_are_no_mathematics(tmp_path: Path) -> None:
+    agent = saved_agent(tmp_path / "a.npz", 12, names=["$\\frac{$", "$x$"], units=None)
+    save_figure(plot_returns(agent), tmp_path / "a.svg")
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_an_agent_without_whole_episodes(tmp_path: Path, named: bool) -> None:
+    agent = saved_agent(tmp_path / "a.npz", 0)
+    source = tmp_path / "a.npz" if named else agent
+    sentence = f"{source if named else 'the agent'} has played no whole episode"
+    with pytest.raises(cmdpax.ParameterError, match=re.escape(sentence)) as caught:
+        plot_returns(source)
+    assert_sentence(caught.value)
+    agent.start(0)
+    agent.act(0)
+    agent.observe(0.5, [1.0, 0.0], 1)
+    agent.end()
+    with pytest.raises(cmdpax.ParameterError, match="the agent has played no whole episode"):
+        plot_returns(agent)
+
+
+def test_a_file_that_is_no_agents(tmp_path: Path) -> None:
+    (tmp_path / "a.npz").write_text("an agent")
+    for path in (tmp_path / "a.npz", tmp_path / "none.npz", tmp_path):
+        with pytest.raises(cmdpax.FileError, match=re.escape(f"{path} ")) as caught:
+            plot_returns(path)
+        assert_sentence(caught.value)
+
+
+def test_an_agent_has_its_returns_itself(tmp_path: Path, account: cmdpax.AgentAccount) -> None:
+    agent = saved_agent(tmp_path / "a.npz", 4)
+    with pytest.raises(cmdpax.ParameterError, match="account cannot be given together with an"):
+        plot_returns(agent, account=account)
+    with pytest.raises(cmdpax.ParameterError, match="constraint_returns and account cannot"):
+        plot_returns(tmp_path / "a.npz", [[1.0, 2.0]], account)
+    with pytest.raises(cmdpax.ParameterError, match="account is missing: give"):
+        plot_returns([1.0], [[1.0, 2.0]])
 
 
 # ------------------------------------------------------------------------------------- few episodes

@@ -95,18 +95,22 @@ def plot(
 
 
 def report(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="A folder that `sweep` or `reproduce` wrote.")
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PATH",
+            help="A folder that `sweep` or `reproduce` wrote, or a file that agent.save wrote.",
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", help="A .html file.")],
 ) -> None:
-    """Write one page of results to look at and to send: it needs no network and no other file.
+    """Write one page to look at and to send: it needs no network and no other file.
 
     Example: cmdpax report results --out report.html
     """
     from cmdpax.reporting import report as write
 
-    write(folder, out)
+    write(source, out)
     messages.print(f"wrote {out}, {size_text(out.stat().st_size)}")
 
 

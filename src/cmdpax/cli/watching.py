@@ -1,7 +1,6 @@
 """`cmdpax watch`: the account and the plan of a live agent, from the file that it is saved to."""
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,8 +13,7 @@ from rich.text import Text
 from cmdpax.cli.glimpses import ROWS, plan_lines, policy_table
 from cmdpax.cli.output import print_json, results, table
 from cmdpax.errors import plain
-from cmdpax.learners import registered
-from cmdpax.live.accounts import RECENT, roughly
+from cmdpax.live.wording import VERDICTS, account_rows, labelled
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _UNLIMITED = 10_000  # columns, where no terminal has an end
@@ -108,7 +106,7 @@ def view(path: Path, stamp: _Stamp, saved: Any, rows: int = ROWS) -> Group:
         steps = f"{saved.episode.steps} of {sizes.horizon} steps"
         head.append(f", after {steps} of episode {saved.tally.learned + 1}")
     head.append(f", saved {_duration(age)} ago", style="dim")
-    listing = _table(account, _belief(declared.algorithm))
+    listing = _table(account, declared.algorithm)
     parts: list[Any] = [head, listing]
     glimpse = saved.episode.glimpse
     if glimpse is not None:  # earlier files show nothing of it
@@ -117,50 +115,20 @@ def view(path: Path, stamp: _Stamp, saved: Any, rows: int = ROWS) -> Group:
     return Group(*parts, *_lines(declared.names, saved.tally.recent))
 
 
-def _belief(algorithm: str) -> str:
-    """Name what an algorithm believes about the coming episode."""
-    known = registered(algorithm)
-    return "believed (of the plan)" if known and known.replans else "believed (optimistic)"
-
-
-def _table(account: Any, belief: str) -> Table:
+def _table(account: Any, algorithm: str) -> Table:
     """Make a column for the reward and for every constraint."""
-    objective, constraints = account.objective, list(account)
-
-    def row(name: str, of_reward: Any, of_each: Callable[[Any], Any]) -> tuple[Any, ...]:
-        return (name, of_reward, *(of_each(one) for one in constraints))
-
-    waiting = any(one.always_verdict == "open" for one in constraints)
-    rows = (
-        row("threshold", "", lambda one: f"{one.sense} {one.threshold:.6g}"),
-        row("mean return", objective.observed, lambda one: one.observed),
-        row(
-            f"of the last {min(account.episodes, RECENT)}", objective.recent, lambda one: one.recent
-        ),
-        row("these show", "", lambda one: _verdict(one.verdict)),
-        row("mean, valid every day", objective.always, lambda one: one.always),
-        row("this shows", "", lambda one: _verdict(one.always_verdict)),
-        *([row("episodes until then", "", _left)] if waiting else []),
-        row("episodes that missed", "", lambda one: f"{one.missed:,} of {one.episodes:,}"),
-        row(belief, "", lambda one: f"{one.optimistic:.6g}"),
-        row("price in reward", "", lambda one: f"{one.price:.4g}"),
-    )
-    columns = [("reward", objective.unit), *((one.name, one.unit) for one in constraints)]
-    labels = [f"{name} [{unit}]" if unit else name for name, unit in columns]
-    result = table("", ("per episode", *labels), rows)
+    columns = [("reward", account.objective.unit), *((one.name, one.unit) for one in account)]
+    rows = [
+        (row.name, row.objective, *map(_verdict if row.name in VERDICTS else str, row.constraints))
+        for row in account_rows(account, algorithm)
+    ]
+    result = table("", ("per episode", *(labelled(*column) for column in columns)), rows)
     result.title = None
     return result
 
 
 def _verdict(found: str) -> Text:
     return Text(found, style=_COLOURS[found])
-
-
-def _left(one: Any) -> str:
-    """About how many episodes a verdict takes that may be looked at every day."""
-    if one.episodes_left is None:
-        return "?" if one.always_verdict == "open" else ""
-    return f"about {roughly(one.episodes_left)}"
 
 
 def _lines(names: tuple[str, ...], recent: np.ndarray) -> list[Text]:

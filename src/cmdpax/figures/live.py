@@ -1,15 +1,20 @@
 """A picture of a live system's episodes: what was observed, the thresholds, and the truth."""
 
+import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from cmdpax.checks import require_count
 from cmdpax.errors import ParameterError
+from cmdpax.figures.labels import plain_text
 from cmdpax.figures.style import CONSTRAINT, OBJECTIVE, REFERENCE, band, canvas
 from cmdpax.intervals import half_width
-from cmdpax.live import AgentAccount
+from cmdpax.live import AgentAccount, saving
+from cmdpax.live.record import moving_means
+from cmdpax.live.view import AgentView
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,8 +36,8 @@ class Truth(NamedTuple):
 
 def plot_returns(
     rewards: Any,
-    constraint_returns: Any,
-    account: AgentAccount,
+    constraint_returns: Any = None,
+    account: AgentAccount | None = None,
     *,
     truth: Truth | None = None,
     optimum: float | None = None,
@@ -42,24 +47,26 @@ def plot_returns(
     """Draw the returns of a live system's episodes, smoothed, against its thresholds.
 
     Args:
-        rewards: each episode's sum of rewards, `[K]`, such as `cmdpax.gymnasium.interact` gives.
-        constraint_returns: each episode's returns, `[K, I]`.
-        account: the agent's account.
+        rewards: an `Agent`, or the path of its file: its record of all episodes is drawn. Or each
+            episode's sum of rewards, `[K]`, such as `cmdpax.gymnasium.interact` gives.
+        constraint_returns: each episode's returns, `[K, I]`, where rewards are given.
+        account: the agent's account, where rewards are given.
         truth: values of the policies in the true model, to compare.
         optimum: the best value that meets the constraints, if it is known.
         window: episodes in a moving mean, whose band is Student's 95 % interval; None is 100, or a
-            quarter of the episodes where they are few.
+            quarter of the episodes where they are few. Of a record whole blocks are averaged.
         marks: episodes to be marked, and why.
     """
-    series = _series(rewards, constraint_returns, account)
-    count = len(series[0])
-    few = max(1, min(100, count // 4))
-    window = few if window is None else min(require_count("window", window), count)
-    names = ["reward", *(one.name for one in account)]
-    figure, axes = canvas(len(series), 1, "episode", (7.0, 2.5))
-    for index, (axis, returns) in enumerate(zip(axes[:, 0], series, strict=True)):
-        colour = CONSTRAINT if index else OBJECTIVE
-        _moving(axis, returns, window, colour)
+    if isinstance(rewards, AgentView | str | os.PathLike):
+        _require_alone(constraint_returns, account)
+        returns, account = _recorded(rewards, window)
+    else:
+        account = _given(account)
+        returns = _averaged(_series(rewards, constraint_returns, account), window)
+    signals = [("reward", account.objective.unit), *((one.name, one.unit) for one in account)]
+    figure, axes = canvas(len(signals), 1, "episode", (7.0, 2.5))
+    for index, (axis, signal) in enumerate(zip(axes[:, 0], signals, strict=True)):
+        _moving(axis, returns, index)
         if truth is not None:
             known = np.asarray(truth.constraint_values)[:, index - 1] if index else truth.values
             axis.plot(truth.episodes, known, color="black", linewidth=1.0, label="true value")
@@ -68,15 +75,60 @@ def plot_returns(
         elif optimum is not None:
             axis.axhline(optimum, color=REFERENCE, linestyle="--", linewidth=1.0, label="optimum")
         for episode, why in (marks or {}).items():
-            _mark(axis, episode, why, left=episode > len(returns) / 2)
-        axis.set_title(f"{names[index]} per episode", loc="left", fontsize=10)
-        axis.set_xlim(1, max(2, len(returns)))
+            _mark(axis, episode, why, left=episode > (returns.first + returns.last) / 2)
+        axis.set_title(_title(*signal), loc="left", fontsize=10)
+        axis.set_xlim(returns.first, max(returns.first + 1, returns.last))
         axis.legend(frameon=False, fontsize=8, ncols=4)
     return figure
 
 
-def _series(rewards: Any, constraint_returns: Any, account: AgentAccount) -> list[np.ndarray]:
-    """Check the rewards and the returns of every constraint, and list them."""
+class _Smoothed(NamedTuple):
+    """Moving means of the returns of episodes `first` to `last`."""
+
+    first: int
+    last: int
+    window: int
+    episodes: np.ndarray  # the last one of each mean, [m]
+    mean: np.ndarray  # [m, J]
+    half: np.ndarray  # [m, J]
+
+
+def _recorded(source: Any, window: int | None) -> tuple[_Smoothed, AgentAccount]:
+    """Smooth the record of an agent or of its file; also gives its account."""
+    if isinstance(source, AgentView):
+        who, record, account = "the agent", source.record, source.account
+    else:
+        found = saving.read(Path(source))
+        who, record, account = os.fspath(source), found.record, found.account
+    if not record.whole.any():
+        raise ParameterError(
+            f"{who} has played no whole episode, so there are no returns to draw; play some first."
+        )
+    moving = moving_means(record, _window(window, int(record.episodes.sum())))
+    return _Smoothed(int(record.first[0]), int(record.last[-1]), *moving), account
+
+
+def _require_alone(constraint_returns: Any, account: Any) -> None:
+    given = {"constraint_returns": constraint_returns, "account": account}
+    names = [name for name, one in given.items() if one is not None]
+    if names:
+        raise ParameterError(
+            f"{' and '.join(names)} cannot be given together with an agent or its file, which has "
+            "them; leave them out."
+        )
+
+
+def _given(account: AgentAccount | None) -> AgentAccount:
+    if account is None:
+        raise ParameterError(
+            "account is missing: give rewards, constraint_returns and account, or an agent, or "
+            "the path of its file."
+        )
+    return account
+
+
+def _series(rewards: Any, constraint_returns: Any, account: AgentAccount) -> np.ndarray:
+    """Check the rewards and the returns of every constraint, and put them side by side."""
     sums, returns = (np.asarray(given, dtype=float) for given in (rewards, constraint_returns))
     count = len(account)
     if sums.ndim != 1 or not len(sums) or returns.shape != (len(sums), count):
@@ -84,7 +136,26 @@ def _series(rewards: Any, constraint_returns: Any, account: AgentAccount) -> lis
             f"rewards has shape {sums.shape} and constraint_returns {returns.shape}, expected (K,) "
             f"and (K, {count}) for K episodes, at least one."
         )
-    return [sums, *returns.T]
+    return np.column_stack([sums, returns])
+
+
+def _averaged(returns: np.ndarray, window: int | None) -> _Smoothed:
+    """Means of the last `window` episodes, from the first episode that has so many."""
+    count = len(returns)
+    window = _window(window, count)
+    frames = np.lib.stride_tricks.sliding_window_view(returns, window, axis=0)
+    mean = frames.mean(axis=-1)
+    half = half_width(frames, axis=-1) if window > 1 else np.zeros_like(mean)
+    return _Smoothed(1, count, window, np.arange(window, count + 1), mean, half)
+
+
+def _window(window: int | None, count: int) -> int:
+    few = max(1, min(100, count // 4))
+    return few if window is None else min(require_count("window", window), count)
+
+
+def _title(name: str, unit: str) -> str:
+    return plain_text(f"{name} [{unit}] per episode" if unit else f"{name} per episode")
 
 
 def _mark(axis: Any, episode: int, why: str, left: bool) -> None:
@@ -103,16 +174,15 @@ def _mark(axis: Any, episode: int, why: str, left: bool) -> None:
     text.set_in_layout(False)  # a long one must not make the axes narrower
 
 
-def _moving(axis: Any, returns: np.ndarray, window: int, colour: str) -> None:
-    """Draw the mean of the last `window` episodes, from the first episode that has so many."""
-    frames = np.lib.stride_tricks.sliding_window_view(returns, window)
-    mean = frames.mean(axis=1)
-    half = half_width(frames, axis=1) if window > 1 else np.zeros_like(mean)
-    episodes = np.arange(window, len(returns) + 1)
-    label = f"observed, mean of {window}"
-    marker = "o" if len(mean) == 1 else ""
+def _moving(axis: Any, returns: _Smoothed, signal: int) -> None:
+    """Draw the moving means of a signal, and their intervals."""
+    mean, half = returns.mean[:, signal], returns.half[:, signal]
+    half = np.where(np.isfinite(half), half, 0.0)  # one number says nothing about its mean's error
+    colour = CONSTRAINT if signal else OBJECTIVE
+    label = f"observed, mean of {returns.window}"
+    marker = "o" if np.isfinite(mean).sum() == 1 else ""
     around = (mean - half, mean + half)
-    band(axis, episodes, mean, around, color=colour, label=label, marker=marker)
+    band(axis, returns.episodes, mean, around, color=colour, label=label, marker=marker)
 
 
 def _threshold(axis: Any, one: Any) -> None:

@@ -22,6 +22,7 @@ from cmdpax.errors import ParameterError
 from cmdpax.intervals import Interval, half_width, interval, student
 from cmdpax.live.declaration import Declaration
 from cmdpax.live.every_day import after_returns, bands_of, show_verdicts
+from cmdpax.live.record import Blocks
 from cmdpax.live.sequences import Band, Sequence
 from cmdpax.live.units import ROUNDING, Units
 
@@ -46,6 +47,7 @@ class Tally:
     missed: np.ndarray  # episodes whose return misses its threshold, [I]
     recent: np.ndarray  # the last episodes: returns, multipliers, missing steps, [n, J + I + 1]
     always: np.ndarray  # the sums of a `Sequence`, if missing steps bring least, or most, [5, 2, J]
+    blocks: Blocks  # all episodes, thinned
     episodes: int = 0  # that were played
     steps: int = 0
     cut_short: int = 0
@@ -58,7 +60,7 @@ class Tally:
         missed = np.zeros(num_constraints, dtype=np.int64)
         recent = np.zeros((0, 2 + 2 * num_constraints))
         always = np.array(Sequence.empty((2, 1 + num_constraints)))
-        return cls(nothing, nothing, missed, recent, always)
+        return cls(nothing, nothing, missed, recent, always, Blocks.empty(num_constraints))
 
     @property
     def learned(self) -> int:
@@ -100,6 +102,7 @@ class Tally:
             self.missed + missed,
             np.concatenate([self.recent[1 - RECENT :], newest]),
             np.array(always),
+            self.blocks.after(returns, missed, cut > 0),
             self.episodes + 1,
             self.steps + len(signals),
             self.cut_short + cut,

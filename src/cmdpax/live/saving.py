@@ -25,6 +25,7 @@ from cmdpax.live.declaration import Declaration
 from cmdpax.live.episode import Episode
 from cmdpax.live.glimpse import entries_of_glimpse, read_glimpse
 from cmdpax.live.playing import Playing
+from cmdpax.live.record import AgentRecord, Blocks, record_of
 from cmdpax.storage.archives import read_npz
 from cmdpax.storage.locking import Lock, lock_beside
 from cmdpax.storage.paths import DamagedError, require_file
@@ -36,6 +37,7 @@ FORMAT = 3
 _READ = (2, FORMAT)  # in the second, a declaration has hyperparameters
 _OF_DAMAGE = (LookupError, TypeError, ValueError, AttributeError, OverflowError, CmdpaxError)
 _TALLIED = ("mean", "squares", "missed", "recent", "always")
+_BLOCKS = "blocks_"
 
 
 class Position(NamedTuple):
@@ -57,6 +59,11 @@ class Position(NamedTuple):
         """What was observed, and what the learner believes."""
         coming = self.episode
         return make_account(self.declared, self.tally, coming.optimistic, coming.multipliers)
+
+    @property
+    def record(self) -> AgentRecord:
+        """All episodes that were played, thinned."""
+        return record_of(self.tally.blocks, self.tally.episodes, self.declared.words)
 
 
 class Owned:
@@ -102,6 +109,7 @@ def save(path: Path, position: Position) -> None:
     }
     entries: dict[str, Any] = {f"declared_{name}": array for name, array in arrays.items()}
     entries |= {f"tally_{name}": getattr(tally, name) for name in _TALLIED}
+    entries |= {_BLOCKS + name: one for name, one in tally.blocks._asdict().items()}
     entries |= {f"playing_{name}": array for name, array in held.items()}
     entries |= episode.to_entries(1 + declared.sizes.num_constraints)
     entries |= entries_of_glimpse(declared, episode)
@@ -126,7 +134,8 @@ def read(path: Path) -> Position:
         declared = Declaration.from_entries(head["declaration"], arrays)
         # Earlier files have no sums of this kind: these begin anew.
         entries.setdefault("tally_always", np.zeros((5, 2, len(entries["tally_mean"]))))
-        tally = Tally(*(entries[f"tally_{name}"] for name in _TALLIED), **head["tally"])
+        sums = {name: entries[f"tally_{name}"] for name in _TALLIED}
+        tally = Tally(**sums, blocks=_blocks(declared, entries), **head["tally"])
         optimistic, multipliers = _believed(tally, head["account"])
         episode = Episode.from_entries(entries)._replace(
             optimistic=optimistic,
@@ -139,6 +148,13 @@ def read(path: Path) -> Position:
         return Position(declared, state, tally, episode, _playing(declared, entries, head))
     except _OF_DAMAGE:
         raise _damaged(path) from None
+
+
+def _blocks(declared: Declaration, entries: dict[str, Any]) -> Blocks:
+    """The record; that of an earlier file, which has none, begins with the recent episodes."""
+    if any(name.startswith(_BLOCKS) for name in entries):
+        return Blocks(*(entries[_BLOCKS + name] for name in Blocks._fields))
+    return Blocks.of_recent(entries["tally_recent"][-RECENT:], declared)
 
 
 def _playing(declared: Declaration, entries: dict[str, Any], head: dict[str, Any]) -> Playing:
@@ -182,6 +198,8 @@ def _is_consistent(declared: Declaration, tally: Tally, episode: Episode) -> boo
         and all(np.isfinite(array).all() for array, _, _ in expected)
         and all(type(number) is int and number >= 0 for number in counts)
         and bool((tally.missed >= 0).all() and tally.sequence.is_possible(tally.episodes))
+        and tally.blocks.is_possible(tally.episodes, tally.cut_short, tally.missed)
+        and tally.blocks.num_episodes >= len(tally.recent)
         and tally.cut_short <= tally.episodes <= tally.steps
         and all(0 <= state < num_states for state in episode.states)
         and all(0 <= action < num_actions for action in (*episode.actions, *given))

@@ -12,6 +12,7 @@ from cmdpax.live.accounts import AgentAccount
 from cmdpax.live.declaration import Declaration
 from cmdpax.live.insight import Explanation, Planning
 from cmdpax.live.mixing import Mixture
+from cmdpax.live.record import AgentRecord
 from cmdpax.live.saving import Position
 from cmdpax.model.cmdp import CMDP, Sizes
 from cmdpax.model.policy import Policy
@@ -107,6 +108,11 @@ class AgentView:
         parts = np.split(self._now.tally.recent.copy(), [1, 1 + count, 1 + 2 * count], axis=1)
         rewards, returns, multipliers, _ = parts
         return {"rewards": rewards[:, 0], "constraint_returns": returns, "multipliers": multipliers}
+
+    @property
+    def record(self) -> AgentRecord:
+        """All episodes that were played, in at most 512 blocks: means and extremes of returns."""
+        return self._now.record
 
     @property
     def visits(self) -> np.ndarray:

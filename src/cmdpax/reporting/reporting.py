@@ -1,37 +1,46 @@
-"""`report`: a folder of results as one page."""
+"""`report`: a folder of results, or an agent's file, as one page."""
 
 import os
 from pathlib import Path
 
 from cmdpax.errors import FileError
 from cmdpax.experiments.tables import readable
+from cmdpax.storage.paths import exists, is_folder
 from cmdpax.storage.writing import require_target, write_text
 
 ENDINGS = (".html", ".htm")
 
 
-def report(folder: str | os.PathLike[str], out: str | os.PathLike[str]) -> Path:
-    """Write one self-contained page about a sweep or a reproduction: it opens from disk, offline.
+def report(source: str | os.PathLike[str], out: str | os.PathLike[str]) -> Path:
+    """Write one self-contained page: it opens from disk, offline.
 
     Args:
-        folder: a folder that `sweep` or `reproduce` wrote.
+        source: a folder that `sweep` or `reproduce` wrote, or a file that `agent.save` wrote.
         out: the page, a `.html` file, which is replaced whole or not at all.
 
     Returns:
         Where the page is.
 
     Raises:
-        FileError: there are no results, a file is damaged, or the page cannot be written.
+        FileError: there are no results, a file is damaged or not an agent's, or the page cannot be
+            written.
     """
+    path, found = Path(out), Path(source)
+    require_page(path)
+    with readable(found):
+        page = _page(found)
+    write_text(path, page)
+    return path
+
+
+def _page(source: Path) -> str:
+    from cmdpax.reporting.agent_page import write_agent_page
     from cmdpax.reporting.content import content
     from cmdpax.reporting.page import write_page
 
-    path = Path(out)
-    require_page(path)
-    with readable(Path(folder)):
-        page = write_page(*content(folder))
-    write_text(path, page)
-    return path
+    if exists(source) and not is_folder(source):
+        return write_agent_page(source)
+    return write_page(*content(source))
 
 
 def require_page(path: Path) -> None:

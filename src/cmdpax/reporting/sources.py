@@ -55,7 +55,10 @@ def _folders(path: Path) -> dict[str, Path]:
     inside = is_folder(path)
     if not exists(path / _PAPER / _MANIFEST):
         wrong = "holds no results" if inside else "is not a folder"
-        raise FileError(f"{path} {wrong}; give one that `sweep` or `reproduce` wrote.")
+        raise FileError(
+            f"{path} {wrong}; give one that `sweep` or `reproduce` wrote, or a file that "
+            "agent.save wrote."
+        )
     found = [name for name in listed(path) if is_sweep(path / name)]
     known = list(LABELS)
     found.sort(key=lambda name: (known.index(name) if name in known else len(known), name))

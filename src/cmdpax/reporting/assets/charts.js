@@ -253,7 +253,7 @@
   /** Draw every chart again, in the colours of now. */
   cmdpax.redrawAll = () => {
     known = null;
-    cmdpax.paintSwatches();
+    cmdpax.paintSwatches?.();
     return Promise.all(charts.map((chart) => chart.redraw()));
   };
 

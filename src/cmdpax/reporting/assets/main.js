@@ -37,14 +37,7 @@
   const start = async () => {
     useThemes();
     useCopies();
-    cmdpax.startStory();
-    cmdpax.playground?.start?.();
-    cmdpax.startProblem();
-    cmdpax.startCurves();
-    cmdpax.startPlane();
-    cmdpax.startTable();
-    cmdpax.startComparison();
-    await cmdpax.startSelection();
+    await cmdpax.startParts();
     await cmdpax.loadPlotly();
     cmdpax.watchCharts();
     document.documentElement.dataset.ready = "true";

@@ -247,9 +247,12 @@ class Agent(AgentView):
                 state, following = episode.states[step : step + 2]
                 self.declaration.require_possible(step, state, action, following)
         now = self._now
-        for episode in episodes:
-            now = course.learned(now, episode, played=own)
-        self._now = course.decided(now, self._approve)
+        try:
+            for episode in episodes:
+                later = course.learned(now, episode, played=own)
+                now = course.seen(later) if own else later  # an account holds all multipliers
+        finally:  # interrupted, too
+            self._now = course.decided(now, self._approve, judge=True)
 
     # ------------------------------------------------------------------------------ what it plays
 

@@ -122,7 +122,7 @@ def decide(
         approve: asked where the plan differs from the one that is played.
     """
     now = playing._replace(plans=plans)
-    if declared.asks:
+    if declared.asks and plans != playing.plans:
         now = _asked(now, declared, plan, episodes, approve)
     if declared.baseline is None or declared.confidence is None:
         return now

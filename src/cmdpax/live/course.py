@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from cmdpax.errors import ParameterError
 from cmdpax.learners.contract import require_sound
 from cmdpax.live.episode import Episode
 from cmdpax.live.judging import Counts
@@ -50,7 +51,7 @@ def decided(now: Position, approve: Approve | None, *, judge: bool = False) -> P
     coming = _look(now)
     baseline, asks = now.declared.baseline is not None, now.declared.asks
     anew = coming.plans is not None and int(coming.plans) != now.playing.plans
-    if not now.playing.frozen and ((baseline or asks) and anew or baseline and judge):
+    if not now.playing.frozen and (((baseline or asks) and anew) or (baseline and judge)):
         shown = np.asarray(coming.plan) if now.playing.plan is None else _shown_plan(now)
         playing = decide(
             now.playing,
@@ -69,7 +70,13 @@ def decided(now: Position, approve: Approve | None, *, judge: bool = False) -> P
 def counts(now: Position) -> Counts:
     """What was counted, in the learner's units."""
     declared = now.declared
-    found, sums, squares = counts_of(now.inputs, now.state)
+    told = counts_of(now.inputs, now.state)
+    if told is None:
+        raise ParameterError(
+            f"{declared.algorithm} shows no statistics, so what it has counted is not known; use "
+            "an algorithm that shows them, such as 'replanning'."
+        )
+    found, sums, squares = told
     if sums is not None and squares is None:
         squares = sums  # numbers in [0, 1] are not smaller than their squares
     known = now.inputs.signals

@@ -95,7 +95,8 @@ class Explanation(NamedTuple):
         lines = [f"in {self.state} at step {self.step}, expected from here on"]
         for index, price in enumerate(self.prices):
             label = self.words.label(1 + index)
-            lines.append(f"{label} {self.words.sense(index)} its bound, at a price of {price:.4g}")
+            sense = self.words.sense(index)
+            lines.append(f"{label}, {sense} its threshold, has a price of {price:.4g} per unit")
         heads = ["action", "plan", "tried", self.words.label()]
         heads += [self.words.label(1 + index) for index in range(len(self.prices))]
         rows = [[*heads, "with prices"]]

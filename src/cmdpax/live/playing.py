@@ -40,6 +40,19 @@ class Playing(NamedTuple):
         own = () if self.mixture is None else self.mixture.margins
         return declared.margins + np.array(own) if own else declared.margins
 
+    def told(self, declared: Declaration) -> tuple[str, ...]:
+        """What there is to say about it, in words; nothing where it is the learner's last plan."""
+        lines = ["frozen: the policy stays until resume"] if self.frozen else []
+        if self.declined:
+            plans = "plan was" if self.declined == 1 else f"{self.declined} plans were"
+            lines.append(f"the last {plans} declined, the one before is kept")
+        if self.mixture is not None:
+            words, slack = declared.words, self.mixture.slack
+            amounts = [words.amount(one, 1 + index, digits=4) for index, one in enumerate(slack)]
+            named = zip(amounts, declared.names, strict=True)
+            lines.append(self.mixture.told([f"{amount} in {name}" for amount, name in named]))
+        return tuple(lines)
+
     def to_entries(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """What JSON can hold, and the arrays."""
         head = self._asdict() | {"mixture": self.mixture and self.mixture._asdict()}
@@ -47,14 +60,19 @@ class Playing(NamedTuple):
         return head, {} if plan is None else {"plan": plan}
 
     @classmethod
-    def from_entries(cls, head: Mapping[str, Any], arrays: Mapping[str, Any]) -> "Playing":
+    def from_entries(
+        cls, head: Mapping[str, Any], arrays: Mapping[str, Any], num_constraints: int
+    ) -> "Playing":
         """What `to_entries` took apart, checked."""
         mixture = head["mixture"]
         if mixture is not None:
             numbers = float(mixture["share"]), float(mixture["probability"])
             if not all(0 <= number <= 1 for number in numbers):
                 raise ValueError("shares and probabilities")
-            vectors = (tuple(map(float, mixture[name])) for name in ("slack", "margins"))
+            vectors = [tuple(map(float, mixture[name])) for name in ("slack", "margins")]
+            sound = np.isfinite(np.array(vectors)).all() and min(vectors[1], default=0.0) >= 0
+            if not sound or len(vectors[0]) != num_constraints:
+                raise ValueError("slacks and margins")
             mixture = Mixture(*numbers, bool(mixture["trusted"]), *vectors)
         counts = head["plans"], head["declined"]
         if not all(type(count) is int and count >= 0 for count in counts):

@@ -16,6 +16,8 @@ SPILLS = np.array([[0.05, 0.5], [0.15, 0.7]])
 EARNS = np.array([[0.2, 0.6], [0.3, 0.9]])
 WET = np.array([[0.3, 0.6], [0.5, 0.8]])
 """The chance that the tank is wet afterwards."""
+WAITS = np.broadcast_to([1.0, 0.0], (3, 2, 2))
+"""The policy that always waits."""
 NAMES: dict[str, Any] = {
     "state_names": ["dry", "wet"],
     "action_names": ["wait", "pump"],
@@ -35,7 +37,7 @@ def truth(threshold: float = 2.0) -> cmdpax.CMDP:
 
 
 def pump_agent(threshold: float = 2.0, **changes: Any) -> cmdpax.Agent:
-    """An agent that knows the sizes; on average waiting spills about 0.5, pumping about 3.5."""
+    """An agent that knows the sizes; per episode waiting spills 0.43 and pumping 3.53."""
     told: dict[str, Any] = {
         "num_states": 2,
         "num_actions": 2,

@@ -279,7 +279,7 @@ class Agent(AgentView):
         if not playing.frozen:
             raise OrderError("agent.resume was called, but the agent is not frozen.")
         kept = playing.plan if now.declared.asks else None
-        thawed = now._replace(playing=playing._replace(frozen=False, plan=kept, plans=0))
+        thawed = now._replace(playing=playing._replace(frozen=False, plan=kept))
         self._now = course.decided(thawed, self._approve)
 
     # --------------------------------------------------------------------------------------- files

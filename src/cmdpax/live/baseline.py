@@ -77,7 +77,8 @@ def _table(given: Any, sizes: Sizes, words: Words) -> np.ndarray:
         return np.stack(_rows_of(given, sizes, words))
     if isinstance(given, Policy):
         given = _in_order(given, words)
-    if isinstance(given, list | tuple) and all(map(is_single, given)):
+    listed = isinstance(given, list | tuple) and len(given) == sizes.num_states
+    if listed and all(map(is_single, given)):  # perhaps with names among them
         given = np.array(given, dtype=object)
     try:
         array = np.asarray(given)

@@ -27,6 +27,7 @@ class Playing(NamedTuple):
         mixture: how much of it is played beside the baseline; None without a baseline.
         frozen: whether it stays, whatever the learner plans.
         declined: how many plans in a row were declined.
+        made_with: the mixture's margins with which the plan was made, `[I]`; empty: none.
     """
 
     plans: int = 0
@@ -34,11 +35,12 @@ class Playing(NamedTuple):
     mixture: Mixture | None = None
     frozen: bool = False
     declined: int = 0
+    made_with: tuple[float, ...] = ()
 
     def margins(self, declared: Declaration) -> np.ndarray:
         """By how much thresholds are stricter for the learner, `[I]`, in the user's units."""
         own = () if self.mixture is None else self.mixture.margins
-        return declared.margins + np.array(own) if own else declared.margins
+        return _beside(declared.margins, own)
 
     def told(self, declared: Declaration) -> tuple[str, ...]:
         """What there is to say about it, in words; nothing where it is the learner's last plan."""
@@ -77,7 +79,11 @@ class Playing(NamedTuple):
         counts = head["plans"], head["declined"]
         if not all(type(count) is int and count >= 0 for count in counts):
             raise ValueError("counts of plans")
-        return cls(counts[0], arrays.get("plan"), mixture, bool(head["frozen"]), counts[1])
+        made_with = tuple(map(float, head["made_with"]))
+        if not np.isfinite(made_with).all() or len(made_with) not in (0, num_constraints):
+            raise ValueError("margins")
+        frozen = bool(head["frozen"])
+        return cls(counts[0], arrays.get("plan"), mixture, frozen, counts[1], made_with)
 
 
 class PolicyChange(NamedTuple):
@@ -139,9 +145,11 @@ def decide(
         episodes: that were counted.
         approve: asked where the plan differs from the one that is played.
     """
-    now = playing._replace(plans=plans)
-    if declared.asks and plans != playing.plans:
+    now, anew = playing._replace(plans=plans), plans != playing.plans
+    if declared.asks and anew:
         now = _asked(now, declared, plan, episodes, approve)
+    if anew and not now.declined and playing.mixture is not None:
+        now = now._replace(made_with=playing.mixture.margins)
     if declared.baseline is None or declared.confidence is None:
         return now
     policies = [np.asarray(declared.baseline), plan if now.plan is None else now.plan]
@@ -149,8 +157,14 @@ def decide(
     units, horizon = declared.units, declared.sizes.horizon
     thresholds = units.thresholds_inward(declared.thresholds, horizon)
     slacks = (values[..., 1:] - thresholds) * units.scale[1:]
-    mixture = mix(slacks, now.margins(declared), declared.confidence, episodes)
+    margins = _beside(declared.margins, now.made_with)
+    mixture = mix(slacks, margins, declared.confidence, episodes)
     return now._replace(mixture=mixture)
+
+
+def _beside(margins: np.ndarray, own: tuple[float, ...]) -> np.ndarray:
+    """The user's margins, and those of a mixture."""
+    return margins + np.array(own) if own else margins
 
 
 def _asked(

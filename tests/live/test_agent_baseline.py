@@ -278,12 +278,42 @@ class TestSaved:
             assert tank.call_next(saved) == tank.call_next(plain)
         assert len(shares) > 1
 
-    def test_a_mixture_of_other_numbers_is_damage(self, tmp_path: Path) -> None:
-        path = tmp_path / "a.npz"
-        pump_agent(baseline=[WAIT, WAIT]).save(path)
+    @pytest.mark.parametrize("place", ["playing.draw_values", "playing.mix", "course.decide"])
+    def test_interrupted(self, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+        """An end can be repeated, and gives what it would have given."""
+
+        def interrupt(*_: Any) -> None:
+            raise KeyboardInterrupt
+
+        agents = [Tank().play(pump_agent(baseline=[WAIT, WAIT]), 3) for _ in range(2)]
+        for one in agents:
+            for _ in range(7):
+                Tank().call_next(one)
+        with monkeypatch.context() as patch:
+            patch.setattr(f"cmdpax.live.{place}", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                agents[0].end()
+        assert agents[0].expects == "end"
+        for one in agents:
+            one.end()
+        assert_same(*agents)
+        assert agents[0].mixture == agents[1].mixture
+
+    def test_what_cannot_be_played_is_damage(self, tmp_path: Path) -> None:
+        path, agent = tmp_path / "a.npz", pump_agent(baseline=[WAIT, WAIT])
+        agent.freeze()
+        agent.save(path)
         with np.load(path) as content:
             arrays: dict[str, Any] = dict(content)
         whole = json.loads(str(arrays["agent"]))
+        plan = arrays["playing_plan"]
+
+        def refused(playing: dict[str, Any], **others: Any) -> None:
+            text = np.array(json.dumps(whole | {"playing": playing}))
+            np.savez(path, **(arrays | {"agent": text} | others))
+            with pytest.raises(cmdpax.FileError, match="is not a readable file of an agent"):
+                cmdpax.Agent.load(path)
+
         for change in (
             {"share": 1.5},
             {"probability": None},
@@ -291,9 +321,12 @@ class TestSaved:
             {"margins": [0.0, 0.0]},
             {"margins": [-1.0]},
             {"slack": ["NaN"]},
+            {"trusted": None, "share": "all"},
         ):
             mixture = whole["playing"]["mixture"] | change
-            head = whole | {"playing": whole["playing"] | {"mixture": mixture}}
-            np.savez(path, **(arrays | {"agent": np.array(json.dumps(head))}))
-            with pytest.raises(cmdpax.FileError, match="is not a readable file of an agent"):
-                cmdpax.Agent.load(path)
+            refused(whole["playing"] | {"mixture": mixture})
+        for other in ({"plans": -1}, {"plans": 1.5}, {"declined": True}, {"made_with": [1.0, 2.0]}):
+            refused(whole["playing"] | other)
+        refused({})
+        for wrong in (plan[:2], plan * 2, plan * np.nan, np.array("plan")):
+            refused(whole["playing"], playing_plan=wrong)

@@ -79,7 +79,7 @@ class Playing(NamedTuple):
         counts = head["plans"], head["declined"]
         if not all(type(count) is int and count >= 0 for count in counts):
             raise ValueError("counts of plans")
-        made_with = tuple(map(float, head["made_with"]))
+        made_with = tuple(map(float, head.get("made_with", ())))
         if not np.isfinite(made_with).all() or len(made_with) not in (0, num_constraints):
             raise ValueError("margins")
         frozen = bool(head["frozen"])

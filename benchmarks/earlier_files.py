@@ -79,6 +79,25 @@ CALLS: dict[str, Any] = {
     },
     "sweep": {"goes_on_with": {"seeds": 3}},
 }
+REPLANNING: dict[str, Any] = {
+    "agent": {
+        "algorithm": "replanning",
+        "declaration": {
+            "num_states": 3,
+            "num_actions": 2,
+            "horizon": 3,
+            "initial": 0,
+            "seed": 12,
+            "names": ["energy", "comfort"],
+            "state_names": ["low", "mid", "high"],
+            "action_names": ["rest", "work"],
+            **UNITS,
+        },
+        "saved_after": {"episodes": 12, "steps": 1, "expects": "observe"},
+        "goes_on_until": {"episodes": 20},
+    },
+}
+"""An agent that plans, in a folder of its own beside the other files."""
 SWEEP = """\
 num_episodes = 60
 seeds = 2
@@ -122,12 +141,21 @@ def write(folder: Path) -> None:
         print(f"{path.stat().st_size:7,} {path.relative_to(folder)}")
 
 
-def _calls(cmdp: cmdpax.CMDP) -> dict[str, Any]:
+def write_replanning(folder: Path) -> None:
+    """Write the file of an agent that plans, with the numbers that go on from it."""
+    folder.mkdir(parents=True)
+    cmdp = cmdpax.environments.make("random", **MODEL)
+    (folder / "calls.json").write_text(json.dumps(_calls(cmdp, REPLANNING), indent=1) + "\n")
+    cmdpax.save(cmdp, folder / "model.npz")
+    np.savez_compressed(folder / "numbers.npz", **_write_agent(folder))
+
+
+def _calls(cmdp: cmdpax.CMDP, calls: dict[str, Any] = CALLS) -> dict[str, Any]:
     """All calls; the agent is also told the model's thresholds, in its own units."""
     thresholds = System(cmdp, draws(1, cmdp.horizon), **UNITS).thresholds()
-    agent = CALLS["agent"]
+    agent = calls["agent"]
     declared = agent["declaration"] | {"thresholds": thresholds.tolist()}
-    return CALLS | {"agent": agent | {"declaration": declared}}
+    return calls | {"agent": agent | {"declaration": declared}}
 
 
 def go_on(folder: Path) -> Arrays:

@@ -81,7 +81,7 @@ class System:
 
 def play(agent: cmdpax.Agent, system: System, is_over: Callable[[cmdpax.Agent], bool]) -> list[int]:
     """Make the calls that come next until it is over; returns the agent's actions."""
-    actions = []
+    actions, declared = [], agent.declaration
     while not is_over(agent):
         episode, step = agent.episode, agent.step
         if agent.expects == "start":
@@ -91,8 +91,9 @@ def play(agent: cmdpax.Agent, system: System, is_over: Callable[[cmdpax.Agent], 
         elif agent.expects == "act":
             actions.append(agent.act(agent.state))
         else:
-            instead = 0 if (episode + step) % 11 == 0 else agent.action
-            told = system.step(episode, step, agent.state, instead)
+            instead = 0 if (episode + step) % 11 == 0 else declared.action_index(agent.action)
+            state = declared.state_index("the state", agent.state)
+            told = system.step(episode, step, state, instead)
             agent.observe(*told, action=instead)
     return actions
 

@@ -34,6 +34,8 @@ def make(algorithm: Any = ALGORITHM, **changes: Any) -> cmdpax.Agent:
         "thresholds": [2.4, 2.7],  # more than can be reached: multipliers grow
         "initial": [0.5, 0.5, 0.0],
         "seed": 11,
+        "reward_range": (0, 1),
+        "constraint_ranges": (0, 1),
     }
     return cmdpax.Agent(algorithm, **(arguments | changes))
 
@@ -267,7 +269,7 @@ def stand_in(agent: cmdpax.Agent) -> reference.Dense:
         np.zeros((*pairs, declared.sizes.num_states)),
         rewards,
         constraint_rewards,
-        np.array(declared.thresholds),
+        np.array(declared.thresholds + declared.margins),
         np.array(declared.initial),
     )
 

@@ -1,4 +1,4 @@
-"""Files of version 0.1.0 are opened, and what goes on from them has the numbers of then."""
+"""Files of earlier versions are opened, and what goes on from them has the numbers of then."""
 
 import shutil
 import sys
@@ -21,8 +21,10 @@ def folder(tmp_path: Path) -> Path:
     return Path(shutil.copytree(EARLIER, tmp_path / "earlier"))
 
 
-def assert_as_then(found: named_arrays.Arrays, group: str) -> None:
-    with np.load(EARLIER / "numbers.npz") as archive:
+def assert_as_then(
+    found: named_arrays.Arrays, group: str, numbers: Path = EARLIER / "numbers.npz"
+) -> None:
+    with np.load(numbers) as archive:
         then = {name: archive[name] for name in archive.files if name.startswith(f"{group}/")}
     assert len(then) > 5
     differences = named_arrays.compare_all(then, found)
@@ -51,6 +53,34 @@ def test_an_agent_goes_on_in_the_middle_of_its_episode(folder: Path) -> None:
     assert (agent.episode, agent.step, agent.expects) == (13, 1, "observe")
     assert agent.declaration.parameters["margin"] == [0.01, 0.0, 0.0]
     assert_as_then(earlier_files.continued(folder, agent), "agent")
+
+
+def test_an_agent_that_plans_goes_on_in_the_middle_of_its_episode(folder: Path) -> None:
+    """Names, units and two constraints; it had no margins, no baseline and no account for all days.
+
+    Its plans, actions and account are those of then. What is new begins anew, or is as if the user
+    had said nothing of it.
+    """
+    place = folder / "replanning"
+    agent = cmdpax.Agent.load(place / "agent.npz")
+    assert (agent.episode, agent.step, agent.expects) == (13, 1, "observe")
+    assert (agent.state, agent.action) == ("high", "work")
+    assert [one.name for one in agent.account] == ["energy", "comfort"]
+    declared = agent.declaration
+    assert declared.units.declared.all()
+    assert (declared.baseline, declared.confidence, declared.asks) == (None, None, False)
+    np.testing.assert_array_equal(declared.margins, [0, 0])
+    assert (agent.mixture, agent.frozen, agent.plays_plan) == (None, False, True)
+    np.testing.assert_array_equal(agent.plan, agent.policy)
+    assert (agent.account.playing, agent.account[0].always.size) == ((), 0)
+    assert_as_then(
+        earlier_files.continued(place, agent), "agent", EARLIER / "replanning" / "numbers.npz"
+    )
+    assert agent.account[0].always.size == 8  # of its twenty episodes
+    agent.save(place / "agent.npz")
+    assert cmdpax.Agent.load(place / "agent.npz").num_episodes == 20
+    for look in (agent.model, agent.uncertainty, agent.explain("mid"), agent.planning):
+        assert str(look)
 
 
 @pytest.mark.whole

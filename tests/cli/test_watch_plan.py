@@ -1,5 +1,6 @@
 """`cmdpax watch`: what holds every day, the plan, and what is unexplored."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from rich.console import Console
 import cmdpax
 from cmdpax.cli import watching
 from live_cases import make, play
+from pump_cases import NAMES, WAIT, pump_agent
 from watch_cases import cells, watched
 
 
@@ -185,3 +187,17 @@ def test_a_low_terminal_shows_less_of_the_policy(run: Any, height: int, rows: in
     assert sum(line.startswith("│ state ") for line in lines) == rows
     assert max(map(len, lines)) <= 80
     assert "the last 30 episodes:" in lines
+
+
+def test_what_is_played_beside_the_plan(run: Any) -> None:
+    """A baseline without slack, and a policy that stays."""
+    agent = pump_agent(0.1, baseline=[WAIT, WAIT], **NAMES)
+    agent.freeze()
+    agent.save("a.npz")
+    told = agent.account.playing
+    assert len(told) == 2
+    _, out, _ = run("watch", "a.npz")
+    assert tuple(below(out, "frozen: the policy stays")[:2]) == told
+    assert told[1].startswith("the baseline is played in all episodes: its slack is believed to be")
+    _, out, _ = run("watch", "a.npz", "--json")
+    assert json.loads(out)["playing"] == list(told)

@@ -112,7 +112,6 @@ class TestObserved:
         agent = play(make(), 3)
         before = agent.account.objective
         agent.recent["rewards"][:] = 99
-        agent.policy[:] = 99
         agent.multipliers[:] = 99
         agent.visits[:] = 99
         agent.learner_state.statistics.visits[:] = 99
@@ -120,8 +119,10 @@ class TestObserved:
 
     def test_arrays_are_the_users_own(self):
         agent, other = play(make(), 3), play(make(), 3)
-        for array in (agent.policy, agent.multipliers, agent.visits):
+        for array in (agent.multipliers, agent.visits):
             array[:] = 99
+        with pytest.raises(ValueError, match="read-only"):
+            agent.policy[:] = 99
         agent.learner_state.statistics.visits[:] = 99
         np.testing.assert_array_equal(agent.policy, other.policy)
         np.testing.assert_array_equal(agent.multipliers, other.multipliers)

@@ -44,9 +44,9 @@ class TestInterrupted:
     @pytest.mark.parametrize(
         "place",
         [
-            "cmdpax.live.agent:look",
-            "cmdpax.live.agent:follow",
-            "cmdpax.live.agent:trajectory_of",
+            "cmdpax.live.course:look",
+            "cmdpax.live.course:follow",
+            "cmdpax.live.course:trajectory_of",
             "cmdpax.live.accounts:Tally.after",
             "cmdpax.live.units:Units.inward",
         ],
@@ -90,7 +90,7 @@ class TestInterrupted:
         agent, plain = make(), make()
         episodes = draw_episodes(agent, 6)
         with monkeypatch.context() as patch:
-            interrupt(patch, "cmdpax.live.agent:look", after=3)
+            interrupt(patch, "cmdpax.live.course:look", after=3)
             with pytest.raises(KeyboardInterrupt):
                 agent.feed(log_of(agent, episodes), own=True)
         assert agent.num_episodes == 3
@@ -100,7 +100,7 @@ class TestInterrupted:
 
     def test_making_one(self, monkeypatch):
         with monkeypatch.context() as patch:
-            interrupt(patch, "cmdpax.live.agent:follow")
+            interrupt(patch, "cmdpax.live.course:follow")
             with pytest.raises(KeyboardInterrupt):
                 make()
         assert_same(make(), make())

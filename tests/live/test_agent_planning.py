@@ -63,6 +63,8 @@ def test_without_a_name() -> None:
         "thresholds": [1.4, 1.4],
         "initial": [0.5, 0.5, 0.0],
         "seed": 11,
+        "reward_range": (0, 1),
+        "constraint_ranges": (0, 1),
     }
     agent = cmdpax.Agent(**arguments)
     assert agent.declaration.algorithm == DEFAULT_ALGORITHM

@@ -123,11 +123,11 @@ def test_the_same_state_as_in_units_of_one(name: str, told: str) -> None:
     np.testing.assert_allclose(ours.account.objective.observed.mean, np.mean(total), rtol=1e-12)
 
 
-def test_margins_and_caps_are_inside() -> None:
-    """As documented: of signals that are scaled to [0, 1]."""
-    declared, chosen = RANGES["mixed"], {"margin": 0.2, "max_multiplier": 0.7, "step_size": 3.0}
-    ours = make(**declared, **chosen)
-    theirs = make(thresholds=unit_thresholds(declared), **chosen)
+def test_margins_are_the_users_and_caps_are_inside() -> None:
+    """As documented: margins in the user's units, λ_max for signals scaled to [0, 1]."""
+    declared, chosen = RANGES["mixed"], {"max_multiplier": 0.7, "step_size": 3.0}
+    ours = make(**declared, **chosen, margin=[4.0, 0.8])
+    theirs = make(thresholds=unit_thresholds(declared), **chosen, margin=0.2)
     episodes = draw_episodes(ours, 15)
     replay_calls(ours, episodes)
     replay_calls(theirs, converted(declared, episodes))
@@ -167,7 +167,7 @@ def units(draw: st.DrawFn) -> Units:
         assume(low + width > low)
         pairs.append((low, low + width))
     senses = draw(st.lists(st.sampled_from(["at least", "at most"]), min_size=2, max_size=2))
-    return declare_units(pairs[0], pairs[1:], senses, 2)
+    return declare_units(pairs[0], pairs[1:], senses, np.zeros(2), HORIZON)
 
 
 @st.composite
@@ -218,7 +218,7 @@ def test_prices_are_rewards_per_unit(chosen: Units, multipliers: tuple[float, fl
 
 
 def test_units_of_no_constraint() -> None:
-    chosen = declare_units((-1, 1), (0, 1), "at most", 0)
+    chosen = declare_units((-1, 1), (0, 1), "at most", np.zeros(0), HORIZON)
     assert chosen.inward(np.array([0.0])).tolist() == [0.5]
     assert chosen.thresholds_inward(np.zeros(0), 3).shape == (0,)
     assert chosen.senses == ()

@@ -107,7 +107,7 @@ def view(path: Path, stamp: _Stamp, saved: Any, rows: int = ROWS) -> Group:
         head.append(f", after {steps} of episode {saved.tally.learned + 1}")
     head.append(f", saved {_duration(age)} ago", style="dim")
     listing = _table(account, declared.algorithm)
-    parts: list[Any] = [head, listing]
+    parts: list[Any] = [head, listing, *(Text(plain(line)) for line in account.playing)]
     glimpse = saved.episode.glimpse
     if glimpse is not None:  # earlier files show nothing of it
         policy = policy_table(declared, glimpse, rows)

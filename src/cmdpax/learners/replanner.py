@@ -179,7 +179,7 @@ def _rescale(
     """The same state where every signal x of a step is slope · x + offset."""
     horizon = state.next_values.shape[0]
     steps = jnp.arange(horizon - 1, -1, -1, dtype=slopes.dtype)  # after step h: H - h
-    values = slopes[:, None] * state.next_values + (steps[:, None] * offsets)[..., None]
+    values = slopes[None, :, None] * state.next_values + jnp.outer(steps, offsets)[..., None]
     return state._replace(
         multipliers=state.multipliers * slopes[0] / slopes[1:],
         constraint_values=slopes[1:] * state.constraint_values + horizon * offsets[1:],

@@ -209,7 +209,7 @@ def rescale_signals(
     sums, squares = statistics.reward_sums, statistics.square_sums
     if sums is None:
         return statistics
-    slope, offset = slopes[:, None, None], offsets[:, None, None]
+    slope, offset = (array[None, :, None, None] for array in (slopes, offsets))
     visits = statistics.visits[:, None].astype(sums.dtype)
     moved = slope * sums + offset * visits
     if squares is not None:

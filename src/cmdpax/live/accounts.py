@@ -198,6 +198,7 @@ class AgentAccount:
         fed: logged episodes, played by others, that were learned from; they are not in the account.
         objective: the reward.
         constraints: one `ConstraintAccount` for each.
+        playing: what is played beside the learner's last plan, in sentences.
     """
 
     episodes: int
@@ -206,6 +207,7 @@ class AgentAccount:
     fed: int
     objective: ObjectiveAccount
     constraints: tuple[ConstraintAccount, ...]
+    playing: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         """I, the number of constraints."""
@@ -220,7 +222,7 @@ class AgentAccount:
         return self.constraints[index]
 
     def __str__(self) -> str:
-        """A line for the reward, and two per constraint."""
+        """A line for the reward, two per constraint, and what is played."""
         count = "1 episode" if self.episodes == 1 else f"{self.episodes} episodes"
         count += f" ({self.cut_short} cut short)" if self.cut_short else ""
         lines = [f"{count}, reward {_amount(self.objective.observed, self.objective.unit)}"]
@@ -230,7 +232,7 @@ class AgentAccount:
             told = f"{_amount(one.observed, one.unit)}, {one.sense} {one.threshold:g}{lately}"
             lines.append(f"{one.name}: {told} ({one.verdict})")
             lines.append(f"    {_always(one)}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *self.playing])
 
     def to_dict(self) -> dict[str, Any]:
         """As plain numbers and words.
@@ -241,6 +243,7 @@ class AgentAccount:
         return {name: getattr(self, name) for name in COUNTED} | {
             "objective": self.objective._asdict(),
             "constraints": [one._asdict() for one in self],
+            "playing": list(self.playing),
         }
 
     @classmethod
@@ -257,6 +260,7 @@ class AgentAccount:
             constraints=tuple(
                 ConstraintAccount(**intervals(one)) for one in content["constraints"]
             ),
+            playing=tuple(content.get("playing", ())),
         )
 
 
@@ -321,7 +325,9 @@ def _verdict(recent: np.ndarray, signal: int, declared: Declaration) -> str:
     """What the recent episodes show about a constraint, see `ConstraintAccount`."""
     if len(recent) < FEW:
         return "open"
-    low, high, at_most, _ = (array[signal] for array in declared.units)
+    low, high, at_most, known = (array[signal] for array in declared.units)
+    if recent[:, -1].any() and not known:  # nobody knows what the missing steps might have brought
+        return "open"
     threshold, horizon = float(declared.thresholds[signal - 1]), declared.sizes.horizon
     missing = recent[:, -1]
     rounding = ROUNDING * max(1.0, abs(threshold))

@@ -15,6 +15,7 @@ from cmdpax.learners import DEFAULT_ALGORITHM, Named, as_algorithm
 from cmdpax.learners.optimism import Optimism
 from cmdpax.live import course, saving
 from cmdpax.live.accounts import Tally
+from cmdpax.live.checking import asks_of, either_names
 from cmdpax.live.declaration import declare
 from cmdpax.live.episode import Episode, EpisodeRecord, episodes_of
 from cmdpax.live.playing import Approve, Playing
@@ -130,8 +131,8 @@ class Agent(AgentView):
         chosen = given.pop("parameters")
         about = {name: given[name] for name in given if name not in ("self", "algorithm")}
         known_names = tuple(about)
-        about |= {"unit_names": about.pop("units"), "names": about.pop("constraint_names") or names}
-        about["asks"] = about.pop("approve") is not None
+        about |= {"unit_names": about.pop("units"), "asks": asks_of(about.pop("approve"))}
+        about["names"] = either_names(names, about.pop("constraint_names"))
         declared = declare(known, chosen, known_names, **about)
         tally = Tally.empty(declared.sizes.num_constraints)
         with jax.enable_x64(True):
@@ -247,9 +248,12 @@ class Agent(AgentView):
                 state, following = episode.states[step : step + 2]
                 self.declaration.require_possible(step, state, action, following)
         now = self._now
-        for episode in episodes:
-            now = course.learned(now, episode, played=own)
-        self._now = course.decided(now, self._approve)
+        try:
+            for episode in episodes:
+                later = course.learned(now, episode, played=own)
+                now = course.seen(later) if own else later  # an account holds all multipliers
+        finally:  # interrupted, too
+            self._now = course.decided(now, self._approve, judge=True)
 
     # ------------------------------------------------------------------------------ what it plays
 
@@ -275,7 +279,7 @@ class Agent(AgentView):
         if not playing.frozen:
             raise OrderError("agent.resume was called, but the agent is not frozen.")
         kept = playing.plan if now.declared.asks else None
-        thawed = now._replace(playing=playing._replace(frozen=False, plan=kept, plans=-1))
+        thawed = now._replace(playing=playing._replace(frozen=False, plan=kept))
         self._now = course.decided(thawed, self._approve)
 
     # --------------------------------------------------------------------------------------- files
@@ -308,7 +312,7 @@ class Agent(AgentView):
         """
         found = saving.read(Path(path))
         known = found.declared.algorithm_of(path, algorithm)
-        if found.declared.asks != (approve is not None):
+        if found.declared.asks != asks_of(approve):
             does = "asked before it played a plan" if found.declared.asks else "did not ask"
             fix = "give approve= again" if found.declared.asks else "leave approve= out"
             raise ParameterError(f"{path} was saved by an agent that {does}; {fix}.")

@@ -1,7 +1,7 @@
 """A baseline: the policy of a live system before it had an agent, as the user has it."""
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,9 +10,11 @@ from cmdpax.checks import require_share
 from cmdpax.errors import CmdpaxError, ParameterError, shown
 from cmdpax.model.arrays import is_single
 from cmdpax.model.cmdp import Sizes
+from cmdpax.model.policy import Policy
 from cmdpax.model.words import Words
 
 _USUAL = 0.9
+_ROUNDING = 1e-12  # of a sum of probabilities, which is left as it is
 _FORMS = (
     "give a policy [H, S, A] or [S, A] of probabilities, an action for every state, or a function "
     "of the state"
@@ -51,7 +53,8 @@ def baseline_of(
     _require_probabilities(policy, words)
     if available is not None:
         _require_available(policy, available, words)
-    policy /= policy.sum(axis=-1, keepdims=True)
+    sums = policy.sum(axis=-1, keepdims=True)
+    policy = np.where(np.abs(sums - 1) <= _ROUNDING, policy, policy / sums)  # once and for all
     policy.setflags(write=False)
     return policy
 
@@ -70,36 +73,58 @@ def confidence_of(given: Any, baseline: Any) -> float | None:
 
 def _table(given: Any, sizes: Sizes, words: Words) -> np.ndarray:
     """What was given as numbers or names."""
-    if isinstance(given, dict):
-        every = [words.state(s) if words.state_names else s for s in range(sizes.num_states)]
-        missing = [state for state in every if state not in given]
-        if missing or len(given) != len(every):
-            raise ParameterError(
-                f"baseline has entries for {len(given)} states, and "
-                f"{'none for ' + shown(missing[0]) if missing else 'some for unknown ones'}; give "
-                "an action for each state."
-            )
-        given = [given[state] for state in every]
-    if isinstance(given, Sequence) and all(is_single(one) or isinstance(one, str) for one in given):
+    if isinstance(given, Mapping):
+        return np.stack(_rows_of(given, sizes, words))
+    if isinstance(given, Policy):
+        given = _in_order(given, words)
+    listed = isinstance(given, list | tuple) and len(given) == sizes.num_states
+    if listed and all(map(is_single, given)):  # perhaps with names among them
         given = np.array(given, dtype=object)
-    array = np.asarray(given)
-    if array.ndim == 1 and len(array) == sizes.num_states:
-        return np.stack([_row(action, sizes.num_actions, words) for action in array.tolist()])
     try:
-        return np.asarray(array, dtype=float)
+        array = np.asarray(given)
+        if array.ndim != 1 or len(array) != sizes.num_states:
+            if array.dtype.kind not in "biuf":
+                raise TypeError
+            return np.asarray(array, dtype=float)
     except (TypeError, ValueError):
         raise ParameterError(f"baseline is {shown(given)}; {_FORMS}.") from None
+    return np.stack([_row(action, sizes.num_actions, words) for action in array.tolist()])
+
+
+def _rows_of(given: Mapping[Any, Any], sizes: Sizes, words: Words) -> list[np.ndarray]:
+    """What a mapping from states, by their names or indices, gives for each."""
+    rows: dict[int, np.ndarray] = {}
+    for state, action in given.items():
+        index = words.index_of("state", state, sizes.num_states)
+        rows[index] = _row(action, sizes.num_actions, words)
+    for index in range(sizes.num_states):
+        if index not in rows:
+            raise ParameterError(
+                f"baseline has no entry for {words.state(index)}; give an action for each state."
+            )
+    return [rows[index] for index in range(sizes.num_states)]
+
+
+def _in_order(policy: Policy, words: Words) -> np.ndarray:
+    """A policy whose states and actions are in the order of the declared names."""
+    array = np.asarray(policy)
+    for axis, kind in ((1, "state"), (2, "action")):
+        theirs, ours = (getattr(one, f"{kind}_names") for one in (policy.words, words))
+        if theirs is None or ours is None or theirs == ours:
+            continue
+        if set(theirs) != set(ours):
+            other = sorted(set(theirs) ^ set(ours))[0]
+            owner = "baseline" if other in theirs else "agent"
+            raise ParameterError(
+                f"only the {owner} has the {kind} {shown(other)}; give both the same {kind}s."
+            )
+        array = np.take(array, [theirs.index(name) for name in ours], axis=axis)
+    return array
 
 
 def _tabulated(rule: Callable[..., Any], sizes: Sizes, words: Words) -> np.ndarray:
     """A function of the state, or of the state and the step, called for each."""
-    try:
-        kinds = [one.kind for one in inspect.signature(rule).parameters.values()]
-    except (TypeError, ValueError):  # some built-in functions have no signature
-        kinds = []
-    places = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    by_step = sum(kind in places for kind in kinds) > 1
-    rows = []
+    by_step, rows = _takes_steps(rule), []
     for step in range(sizes.horizon if by_step else 1):
         for index in range(sizes.num_states):
             state = words.state(index) if words.state_names else index
@@ -117,12 +142,26 @@ def _tabulated(rule: Callable[..., Any], sizes: Sizes, words: Words) -> np.ndarr
     return np.array(rows).reshape(-1, sizes.num_states, sizes.num_actions)
 
 
+def _takes_steps(rule: Callable[..., Any]) -> bool:
+    """Whether a second argument is needed, or is called a step; others keep their defaults."""
+    try:
+        parameters = list(inspect.signature(rule).parameters.values())
+    except (TypeError, ValueError):  # some built-in functions have no signature
+        return False
+    places = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    second = [one for one in parameters if one.kind in places][1:2]
+    return any(one.default is one.empty or one.name == "step" for one in second)
+
+
 def _row(given: Any, num_actions: int, words: Words) -> np.ndarray:
     """The probabilities of the actions in a state."""
     if isinstance(given, str):
         index = words.index_of("action", given, num_actions)
         return np.eye(num_actions)[index]
-    array = np.asarray(given)
+    try:
+        array = np.asarray(given)
+    except ValueError:  # lists of various lengths
+        array = np.array(None)
     if array.ndim == 0 and array.dtype.kind in "iu" and 0 <= array < num_actions:
         return np.eye(num_actions)[int(array)]
     if array.shape == (num_actions,) and array.dtype.kind in "biuf":

@@ -80,7 +80,8 @@ def margins_of(
         numbers = real_numbers(0.0 if given is None else given)
     except (TypeError, ValueError, OverflowError):
         numbers = np.array([np.nan])
-    if len(numbers) not in (1, count) or not (numbers >= 0).all():
+    fits = numbers.shape in ((1,), (count,)) and np.isfinite(numbers).all()
+    if not fits or not (numbers >= 0).all():
         raise ParameterError(
             f"margin is {shown(given)}, it must be one number, or one for each of {count} "
             "constraints, in their units and not negative."
@@ -143,6 +144,26 @@ def listed_successors(
     return found
 
 
+def asks_of(approve: Any) -> bool:
+    """Whether somebody approves plans before they are played."""
+    if approve is not None and not callable(approve):
+        raise ParameterError(
+            f"approve is {shown(approve)}, it must be a function of a PolicyChange that returns "
+            "True or False."
+        )
+    return approve is not None
+
+
+def either_names(names: Any, constraint_names: Any) -> Any:
+    """The names of the constraints, which have two arguments."""
+    if names is not None and constraint_names is not None:
+        raise ParameterError(
+            f"names is {shown(names)} and constraint_names {shown(constraint_names)}, which mean "
+            "the same; give one of them."
+        )
+    return names if constraint_names is None else constraint_names
+
+
 def constraint_names_of(given: Sequence[str] | None, num_constraints: int) -> tuple[str, ...]:
     """A name for each constraint."""
     if given is None:
@@ -154,7 +175,7 @@ def constraint_names_of(given: Sequence[str] | None, num_constraints: int) -> tu
             f"names is {shown(given)}, it must be {num_constraints} different words, one for each "
             "threshold."
         )
-    return tuple(names)
+    return tuple(map(str, names))
 
 
 def thresholds_of(given: Any) -> np.ndarray:

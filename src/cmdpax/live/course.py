@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from cmdpax.errors import ParameterError
 from cmdpax.learners.contract import require_sound
 from cmdpax.live.episode import Episode
 from cmdpax.live.judging import Counts
@@ -34,11 +35,23 @@ def learned(now: Position, episode: Episode, *, played: bool) -> Position:
     return now._replace(state=state, tally=tally)
 
 
-def decided(now: Position, approve: Approve | None) -> Position:
-    """The position with the coming episode, and with what is played if there is a new plan."""
+def seen(now: Position) -> Position:
+    """The position with the coming episode, before it is decided what is played."""
+    return now._replace(episode=_look(now))
+
+
+def decided(now: Position, approve: Approve | None, *, judge: bool = False) -> Position:
+    """The position with the coming episode, and with what is played if there is a new plan.
+
+    Args:
+        now: after an episode was learned from.
+        approve: asked before a new plan is played.
+        judge: judge the plan that is played again, since much was learned.
+    """
     coming = _look(now)
-    judged = now.declared.baseline is not None or now.declared.asks
-    if judged and not now.playing.frozen and int(coming.plans) != now.playing.plans:
+    baseline, asks = now.declared.baseline is not None, now.declared.asks
+    anew = coming.plans is not None and int(coming.plans) != now.playing.plans
+    if not now.playing.frozen and (((baseline or asks) and anew) or (baseline and judge)):
         shown = np.asarray(coming.plan) if now.playing.plan is None else _shown_plan(now)
         playing = decide(
             now.playing,
@@ -57,7 +70,13 @@ def decided(now: Position, approve: Approve | None) -> Position:
 def counts(now: Position) -> Counts:
     """What was counted, in the learner's units."""
     declared = now.declared
-    found, sums, squares = counts_of(now.inputs, now.state)
+    told = counts_of(now.inputs, now.state)
+    if told is None:
+        raise ParameterError(
+            f"{declared.algorithm} shows no statistics, so what it has counted is not known; use "
+            "an algorithm that shows them, such as 'replanning'."
+        )
+    found, sums, squares = told
     if sums is not None and squares is None:
         squares = sums  # numbers in [0, 1] are not smaller than their squares
     known = now.inputs.signals

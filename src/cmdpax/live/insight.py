@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -95,7 +96,8 @@ class Explanation(NamedTuple):
         lines = [f"in {self.state} at step {self.step}, expected from here on"]
         for index, price in enumerate(self.prices):
             label = self.words.label(1 + index)
-            lines.append(f"{label} {self.words.sense(index)} its bound, at a price of {price:.4g}")
+            sense = self.words.sense(index)
+            lines.append(f"{label}, {sense} its threshold, has a price of {price:.4g} per unit")
         heads = ["action", "plan", "tried", self.words.label()]
         heads += [self.words.label(1 + index) for index in range(len(self.prices))]
         rows = [[*heads, "with prices"]]
@@ -204,10 +206,10 @@ def explain(now: Position, counts: Counts, state: int, step: int) -> Explanation
     """Values, prices and counts of the actions in a state."""
     declared = now.declared
     model, plan = model_of(now, counts), np.asarray(now.episode.plan)
-    signals = np.concatenate([model.rewards[None], model.signals])
-    shape = (len(signals), *plan.shape)
-    by_step = jnp.asarray(np.moveaxis(np.broadcast_to(signals, shape), 0, 1))
-    every_q, _ = q_values(model.transitions, by_step, jnp.asarray(plan))
+    each = [np.broadcast_to(signal, plan.shape) for signal in (model.rewards, *model.signals)]
+    by_step = jnp.asarray(np.stack(each, axis=1))
+    transitions = jax.tree.map(jnp.asarray, model.transitions)
+    every_q, _ = q_values(transitions, by_step, jnp.asarray(plan))
     values = np.asarray(every_q[step, :, state])  # [J, A]
     there = [a for a in range(model.num_actions) if declared.is_available(step, state, a)]
     visits = counts.transitions.sum(axis=-1)

@@ -14,6 +14,7 @@ worse there. What data say about the baseline counts for more than trust once it
 all models.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -42,6 +43,22 @@ class Mixture(NamedTuple):
     trusted: bool
     slack: tuple[float, ...]
     margins: tuple[float, ...]
+
+    def __str__(self) -> str:
+        """In words."""
+        return self.told([f"{slack:.4g}" for slack in self.slack])
+
+    def told(self, slacks: Sequence[str]) -> str:
+        """In words, with the slack of the baseline in each constraint, in words as well."""
+        known = f"slack is believed to be {', '.join(slacks)}"
+        if self.share == 0:
+            found = f"the baseline is played in all episodes: its {known}, "
+            return found + "and no share of the plan is safe enough"
+        found = f"the plan is played in {100 * self.share:.3g} % of the episodes"
+        found += "" if self.share == 1 else ", the baseline in the others"
+        found += f"; all constraints are met with probability {self.probability:.3g}"
+        doubts = "" if self.trusted else f"the data contradict the baseline, whose {known}; "
+        return doubts + found
 
 
 def mix(slacks: np.ndarray, margins: np.ndarray, confidence: float, episodes: int) -> Mixture:

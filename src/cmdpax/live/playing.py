@@ -27,6 +27,7 @@ class Playing(NamedTuple):
         mixture: how much of it is played beside the baseline; None without a baseline.
         frozen: whether it stays, whatever the learner plans.
         declined: how many plans in a row were declined.
+        made_with: the mixture's margins with which the plan was made, `[I]`; empty: none.
     """
 
     plans: int = 0
@@ -34,11 +35,25 @@ class Playing(NamedTuple):
     mixture: Mixture | None = None
     frozen: bool = False
     declined: int = 0
+    made_with: tuple[float, ...] = ()
 
     def margins(self, declared: Declaration) -> np.ndarray:
         """By how much thresholds are stricter for the learner, `[I]`, in the user's units."""
         own = () if self.mixture is None else self.mixture.margins
-        return declared.margins + np.array(own) if own else declared.margins
+        return _beside(declared.margins, own)
+
+    def told(self, declared: Declaration) -> tuple[str, ...]:
+        """What there is to say about it, in words; nothing where it is the learner's last plan."""
+        lines = ["frozen: the policy stays until resume"] if self.frozen else []
+        if self.declined:
+            plans = "plan was" if self.declined == 1 else f"{self.declined} plans were"
+            lines.append(f"the last {plans} declined, the one before is kept")
+        if self.mixture is not None:
+            words, slack = declared.words, self.mixture.slack
+            amounts = [words.amount(one, 1 + index, digits=4) for index, one in enumerate(slack)]
+            named = zip(amounts, declared.names, strict=True)
+            lines.append(self.mixture.told([f"{amount} in {name}" for amount, name in named]))
+        return tuple(lines)
 
     def to_entries(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """What JSON can hold, and the arrays."""
@@ -47,19 +62,28 @@ class Playing(NamedTuple):
         return head, {} if plan is None else {"plan": plan}
 
     @classmethod
-    def from_entries(cls, head: Mapping[str, Any], arrays: Mapping[str, Any]) -> "Playing":
+    def from_entries(
+        cls, head: Mapping[str, Any], arrays: Mapping[str, Any], num_constraints: int
+    ) -> "Playing":
         """What `to_entries` took apart, checked."""
         mixture = head["mixture"]
         if mixture is not None:
             numbers = float(mixture["share"]), float(mixture["probability"])
             if not all(0 <= number <= 1 for number in numbers):
                 raise ValueError("shares and probabilities")
-            vectors = (tuple(map(float, mixture[name])) for name in ("slack", "margins"))
+            vectors = [tuple(map(float, mixture[name])) for name in ("slack", "margins")]
+            sound = np.isfinite(np.array(vectors)).all() and min(vectors[1], default=0.0) >= 0
+            if not sound or len(vectors[0]) != num_constraints:
+                raise ValueError("slacks and margins")
             mixture = Mixture(*numbers, bool(mixture["trusted"]), *vectors)
         counts = head["plans"], head["declined"]
         if not all(type(count) is int and count >= 0 for count in counts):
             raise ValueError("counts of plans")
-        return cls(counts[0], arrays.get("plan"), mixture, bool(head["frozen"]), counts[1])
+        made_with = tuple(map(float, head.get("made_with", ())))
+        if not np.isfinite(made_with).all() or len(made_with) not in (0, num_constraints):
+            raise ValueError("margins")
+        frozen = bool(head["frozen"])
+        return cls(counts[0], arrays.get("plan"), mixture, frozen, counts[1], made_with)
 
 
 class PolicyChange(NamedTuple):
@@ -121,9 +145,11 @@ def decide(
         episodes: that were counted.
         approve: asked where the plan differs from the one that is played.
     """
-    now = playing._replace(plans=plans)
-    if declared.asks:
+    now, anew = playing._replace(plans=plans), plans != playing.plans
+    if declared.asks and anew:
         now = _asked(now, declared, plan, episodes, approve)
+    if anew and not now.declined and playing.mixture is not None:
+        now = now._replace(made_with=playing.mixture.margins)
     if declared.baseline is None or declared.confidence is None:
         return now
     policies = [np.asarray(declared.baseline), plan if now.plan is None else now.plan]
@@ -131,8 +157,14 @@ def decide(
     units, horizon = declared.units, declared.sizes.horizon
     thresholds = units.thresholds_inward(declared.thresholds, horizon)
     slacks = (values[..., 1:] - thresholds) * units.scale[1:]
-    mixture = mix(slacks, now.margins(declared), declared.confidence, episodes)
+    margins = _beside(declared.margins, now.made_with)
+    mixture = mix(slacks, margins, declared.confidence, episodes)
     return now._replace(mixture=mixture)
+
+
+def _beside(margins: np.ndarray, own: tuple[float, ...]) -> np.ndarray:
+    """The user's margins, and those of a mixture."""
+    return margins + np.array(own) if own else margins
 
 
 def _asked(

@@ -6,6 +6,7 @@ so that there is always a complete one. The account is in it as text, so that it
 without the learner. Any process may read it; only that of the agent that wrote it first may write.
 """
 
+import dataclasses
 import functools
 import json
 import os
@@ -58,7 +59,8 @@ class Position(NamedTuple):
     def account(self) -> AgentAccount:
         """What was observed, and what the learner believes."""
         coming = self.episode
-        return make_account(self.declared, self.tally, coming.optimistic, coming.multipliers)
+        found = make_account(self.declared, self.tally, coming.optimistic, coming.multipliers)
+        return dataclasses.replace(found, playing=self.playing.told(self.declared))
 
     @property
     def record(self) -> AgentRecord:
@@ -162,7 +164,7 @@ def _playing(declared: Declaration, entries: dict[str, Any], head: dict[str, Any
     if "playing" not in head:
         return Playing()
     held = {} if "playing_plan" not in entries else {"plan": entries["playing_plan"]}
-    playing = Playing.from_entries(head["playing"], held)
+    playing = Playing.from_entries(head["playing"], held, declared.sizes.num_constraints)
     if playing.plan is not None:
         policy = baseline_of(playing.plan, declared.sizes, declared.words, declared.available)
         playing = playing._replace(plan=policy)

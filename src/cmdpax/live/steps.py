@@ -147,10 +147,14 @@ def look(
 
 
 @jax.jit
-def counts_of(inputs: LearnerInputs, state: Any) -> tuple[Any, ...]:
-    """How often each successor came, `[H or 1, S, A, T]`, and the sums and squares of signals."""
+def counts_of(inputs: LearnerInputs, state: Any) -> tuple[Any, ...] | None:
+    """How often each successor came, `[H or 1, S, A, T]`, and the sums and squares of signals.
+
+    None where the learner shows no statistics; those that plan do.
+    """
     statistics = inputs.learner.show(state).info.statistics
-    assert statistics is not None  # learners that plan show them
+    if statistics is None:
+        return None
     return counts_of_rows(statistics), statistics.reward_sums, statistics.square_sums
 
 

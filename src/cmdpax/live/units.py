@@ -25,6 +25,7 @@ ROUNDING = 1e-9
 """What rounding explains in sums, as a share of a signal's range."""
 _OFTEN = 4.0  # times c/H: what a step may bring, as long as nothing else was seen
 _ROOM = 0.1  # of a range that is widened, beyond what was observed
+_LARGEST, _SMALLEST = 1e100, 1e-100  # what may be observed, and the width of a range
 
 
 class Units(NamedTuple):
@@ -93,7 +94,7 @@ class Units(NamedTuple):
         """Refuse signals, `[J]`, that are not numbers or lie outside their ranges."""
         room = SINGLE_ROUNDING * self.scale  # then they are moved to the end of the range
         inside = (signals >= self.low - room) & (signals <= self.high + room)  # false for NaN
-        inside |= ~self.declared & np.isfinite(signals)
+        inside |= ~self.declared & (np.abs(signals) <= _LARGEST)
         if inside.all():
             return
         worst = int(np.argmin(inside))
@@ -104,7 +105,8 @@ class Units(NamedTuple):
             )
         if not self.declared[worst]:
             raise ParameterError(
-                f"{names[worst]} is {signals[worst]}; nothing was counted; observe finite numbers."
+                f"{names[worst]} is {signals[worst]:g}; nothing was counted; observe numbers of at "
+                f"most {_LARGEST:g}."
             )
         raise ParameterError(
             f"{names[worst]} is {signals[worst]:.10g}, outside its declared range "
@@ -126,7 +128,8 @@ class Units(NamedTuple):
             return self
         low = np.where(guessed, least, np.minimum(self.low, least))
         high = np.where(guessed, largest, np.maximum(self.high, largest))
-        size = np.where(high > low, high - low, np.maximum(np.abs(low), 1.0))
+        varies = high - low > _SMALLEST
+        size = np.where(varies, high - low, np.maximum(np.abs(low), 1.0))
         below = np.where(guessed | (least < self.low), low - _ROOM * size, self.low)
         above = np.where(guessed | (largest > self.high), high + _ROOM * size, self.high)
         return self._replace(
@@ -204,8 +207,8 @@ def units_from(
 
 def _guess(threshold: float, horizon: int) -> tuple[float, float]:
     """The range of a constraint's signal of which nothing is known but its threshold."""
-    often = _OFTEN * threshold / horizon
-    return (min(0.0, often), max(0.0, often)) if often else (0.0, 1.0)
+    often = float(np.clip(_OFTEN * (threshold / horizon), -_LARGEST, _LARGEST))
+    return (min(0.0, often), max(0.0, often)) if abs(often) > _SMALLEST else (0.0, 1.0)
 
 
 def _known_range(signal: np.ndarray) -> tuple[float, float]:

@@ -70,13 +70,15 @@ class AgentView:
         Where nothing was tried, all states that may follow are as likely, and a signal is the
         worst that its range has, so that a planner does not flee there.
         """
-        return insight.model_of(self._now, course.counts(self._now))
+        now = self._now
+        return insight.model_of(now, course.counts(now))
 
     @property
     @in_double_precision
     def uncertainty(self) -> Uncertainty:
         """What the data leave open about what is played: the mixture, where there is one."""
-        return insight.uncertainty_of(self._now, course.counts(self._now))
+        now = self._now
+        return insight.uncertainty_of(now, course.counts(now))
 
     @in_double_precision
     def explain(self, state: int | str | None = None, step: int | None = None) -> Explanation:
@@ -86,7 +88,8 @@ class AgentView:
             state: its name or index; None is the one that the agent is in.
             step: from 0; None is the step that the open episode is at, or the first.
         """
-        declared, episode = self._now.declared, self._now.episode
+        now = self._now
+        declared, episode = now.declared, now.episode
         if state is None and not episode.states:
             raise ParameterError("no episode is open, so no state is known; say which state.")
         index = episode.states[-1] if state is None else declared.state_index("the state", state)
@@ -94,7 +97,7 @@ class AgentView:
         at = min(episode.steps, last) if step is None else step
         if isinstance(at, bool) or not isinstance(at, int | np.integer) or not 0 <= at <= last:
             raise ParameterError(f"step is {at!r}, it must be a whole number from 0 to {last}.")
-        return insight.explain(self._now, course.counts(self._now), index, int(at))
+        return insight.explain(now, course.counts(now), index, int(at))
 
     @property
     def account(self) -> AgentAccount:

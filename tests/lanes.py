@@ -24,6 +24,8 @@ NUMBERS = (
     "tests/experiments/test_sweeping.py",
     "tests/learners/test_contract.py",
     "tests/learners/test_default.py",
+    "tests/learners/test_field_contract.py",
+    "tests/learners/field/",
     "tests/learners/test_layout.py",
     "tests/learners/test_pooling.py",
     "tests/learners/test_randomness.py",

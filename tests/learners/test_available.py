@@ -18,10 +18,9 @@ from cmdpax.learners.statistics import Trajectory, empty_statistics, record, tra
 from cmdpax.learning.loop import knowledge_of, make_learner, stack_runs
 from configurations import configured, designed
 from lanes import quick_or_whole
-from learning_cases import NO_WARNING
+from learning_cases import NO_WARNING, OURS
 
 NUM_EPISODES = 40
-ALGORITHMS = tuple(cmdpax.algorithms())
 DETERMINISTIC = ("optimistic-planning", "vanilla-dual", "vanilla-primal-dual")
 """They are the same with and without the others: neither log A nor a draw for each pair enters."""
 every_optimism = pytest.mark.parametrize(
@@ -52,7 +51,7 @@ def assert_available(one: Case, history: cmdpax.History) -> None:
 
 
 @pytest.mark.parametrize("storage", [quick_or_whole(one, quick=one == "steps") for one in STORAGES])
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("algorithm", OURS)
 @every_optimism
 def test_nothing_else_is_played(storage: str, algorithm: str, optimism: str) -> None:
     one = case(storage)
@@ -63,7 +62,7 @@ def test_nothing_else_is_played(storage: str, algorithm: str, optimism: str) -> 
 
 
 @pytest.mark.usefixtures("double_precision")
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("algorithm", OURS)
 def test_nothing_else_is_counted_plain_jitted_and_vmapped(algorithm: str) -> None:
     """A learner on its own, as an author would call it."""
     one = case("steps")
@@ -135,9 +134,7 @@ def test_a_learner_makes_of_a_log_what_it_makes_without_the_others(
     )
 
 
-@pytest.mark.parametrize(
-    "algorithm", [name for name in ALGORITHMS if not as_algorithm(name).replans]
-)
+@pytest.mark.parametrize("algorithm", [name for name in OURS if not as_algorithm(name).replans])
 def test_a_run_is_that_of_the_model_without_the_others(algorithm: str) -> None:
     """Without bonuses log A has no effect: caps are above all that can be reached."""
     one = case("steps")

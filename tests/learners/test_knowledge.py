@@ -11,7 +11,7 @@ from cmdpax.jax_context import cast
 from cmdpax.learners import Knowledge, Learner
 from cmdpax.learning.loop import make_learner, stack_runs
 from configurations import configured, designed
-from learning_cases import ALGORITHM, learn, logged, model
+from learning_cases import ALGORITHM, OURS, learn, logged, model
 
 
 class TestKnowledge:
@@ -64,7 +64,7 @@ class TestKnowledge:
         with pytest.raises(cmdpax.ModelError, match="episode 2, step 0"):
             cmdpax.replay(grid, ALGORITHM, log._replace(states=states).run(0))
 
-    @pytest.mark.parametrize("algorithm", cmdpax.algorithms())
+    @pytest.mark.parametrize("algorithm", OURS)
     def test_estimated_rewards_are_all_it_has(self, algorithm: str):
         """Another truth with the same log makes the same learner."""
         cmdp = model(2)

@@ -14,9 +14,9 @@ from cmdpax.learners import Learner, as_algorithm
 from cmdpax.learning.loop import make_learner, stack_runs
 from configurations import configured, designed
 from lanes import quick_or_whole
-from learning_cases import logged, model
+from learning_cases import OURS, logged, model
 
-REPLANNERS = [name for name in cmdpax.algorithms() if as_algorithm(name).replans]
+REPLANNERS = [name for name in OURS if as_algorithm(name).replans]
 every_replanner = pytest.mark.parametrize(
     "algorithm", [quick_or_whole(name, quick=name == "replanning") for name in REPLANNERS]
 )

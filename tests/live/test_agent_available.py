@@ -9,12 +9,11 @@ import pytest
 import cmdpax
 from available_cases import HORIZON, Case, case
 from lanes import quick_or_whole
-from learning_cases import NO_WARNING
+from learning_cases import NO_WARNING, OURS
 from live_cases import System, assert_refused, assert_same, call_next, play
 
 ALGORITHMS = [
-    quick_or_whole(name, quick=name in ("regularized-primal-dual", "replanning"))
-    for name in cmdpax.algorithms()
+    quick_or_whole(name, quick=name in ("regularized-primal-dual", "replanning")) for name in OURS
 ]
 FLAGS = case("steps").flags
 

@@ -7,6 +7,7 @@ import pytest
 
 import cmdpax
 from lanes import quick_or_whole
+from learning_cases import OURS
 from live_cases import assert_sentence, make
 
 UNITS: dict[str, Any] = {
@@ -98,7 +99,7 @@ def test_a_schedule_is_one_for_scaled_signals() -> None:
 
 @pytest.mark.parametrize(
     "algorithm",
-    [quick_or_whole(name, quick="dual" in name) for name in cmdpax.algorithms()],
+    [quick_or_whole(name, quick="dual" in name) for name in OURS],
 )
 def test_for_every_algorithm(algorithm: str) -> None:
     assert aims(algorithm=algorithm, margin=[5, 0.5]) == pytest.approx([25.0, 0.0])

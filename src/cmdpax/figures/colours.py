@@ -12,7 +12,7 @@ from typing import NamedTuple
 # Okabe and Ito's palette, which the colour-blind can tell apart, and some more in its manner. Every
 # one has a contrast of at least 3:1 on white, as thin lines need it: orange, sky blue and yellow
 # are darker than theirs.
-ALGORITHMS = {
+_OURS = {
     "vanilla-primal-dual": "#555555",
     "regularized-primal-dual": "#CC79A7",
     "vanilla-dual": "#0072B2",
@@ -21,11 +21,23 @@ ALGORITHMS = {
     "posterior-sampling": "#B97F00",
     "optimistic-planning": "#6A3D9A",
 }
-"""The registered algorithms; a test compares with the registry."""
-
-_OTHERS = ("#000000", "#00868B", "#7A7A00", "#A6192E", "#7B4A2A")
+# Those of others share these colours, and are told apart from ours by their dashes: each family
+# of algorithms has one.
+_FIELD = {
+    "dash": ("opt-lp", "dope", "opt-pess-lp", "safe-psrl"),  # they plan
+    "dot": ("opt-dual", "opt-primal-dual", "uopt-rpg-pd", "flex-dome", "opt-pess-primal-dual"),
+    "dashdot": ("opt-aug", "opse", "optimistic-bisection", "crpo", "triple-q", "s-ops"),
+}
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 """As Plotly calls them."""
+ALGORITHMS = {name: (colour, "solid") for name, colour in _OURS.items()} | {
+    name: (colour, dash)
+    for dash, names in _FIELD.items()
+    for name, colour in zip(names, _OURS.values(), strict=False)
+}
+"""The registered algorithms' colours and dashes; a test compares with the registry."""
+
+_OTHERS = ("#000000", "#00868B", "#7A7A00", "#A6192E", "#7B4A2A")
 
 # The same on a dark ground: what would vanish there is lighter.
 _ON_DARK = {
@@ -68,7 +80,7 @@ def pens(names: Iterable[str]) -> dict[str, Pen]:
         ('#D55E00', 3)
     """
     wanted = list(dict.fromkeys(names))
-    chosen = {name: (ALGORITHMS[name], DASHES[0]) for name in wanted if name in ALGORITHMS}
+    chosen = {name: ALGORITHMS[name] for name in wanted if name in ALGORITHMS}
     for name in sorted(set(wanted) - set(chosen)):
         place = _place(name)
         colours = _OTHERS[place:] + _OTHERS[:place]

@@ -13,6 +13,7 @@ from cmdpax.learners.registry import (
     symbol_of,
 )
 from cmdpax.learners.statistics import (
+    Baseline,
     Counted,
     Knowledge,
     OptimisticModel,
@@ -34,6 +35,7 @@ from cmdpax.schemes.updates import dual_descent, lagrangian, mirror_ascent, prim
 __all__ = [
     "DEFAULT_ALGORITHM",
     "Algorithm",
+    "Baseline",
     "Counted",
     "Factory",
     "Hyperparameters",

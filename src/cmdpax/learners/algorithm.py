@@ -42,6 +42,9 @@ class Algorithm:
         replans: whether its learners keep a policy for stretches of episodes, and have `absorb`.
         anytime: whether it needs no number of episodes; if not, `knowledge.num_episodes` is K.
         baseline: whether figures draw it as what others are compared with.
+        needs_baseline: whether it starts from a policy that is known to be safe, which is then
+            `knowledge.baseline`.
+        max_constraints: the most constraints that it can handle; None: any number.
         check: called with the chosen record and K; raises if the parameters do not fit together.
     """
 
@@ -53,6 +56,8 @@ class Algorithm:
     replans: bool = False
     anytime: bool = True
     baseline: bool = False
+    needs_baseline: bool = False
+    max_constraints: int | None = None
     check: Callable[[Any, int], None] | None = None
 
     def __post_init__(self) -> None:

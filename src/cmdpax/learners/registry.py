@@ -7,6 +7,7 @@ from typing import Any
 from cmdpax.errors import ParameterError, nearest_name, shown
 from cmdpax.learners.algorithm import Algorithm, Named, imported, name_of, require_address, wrap
 from cmdpax.learners.dual import regularized_dual, vanilla_dual
+from cmdpax.learners.field import ALGORITHMS as FIELD
 from cmdpax.learners.primal_dual import primal_dual
 from cmdpax.learners.replanning import optimistic_planning, posterior_sampling, replanning
 from cmdpax.schemes.hyperparameters import Hyperparameters
@@ -70,6 +71,7 @@ _ALGORITHMS = (
         summary="OptLP-bonus: exact plans, optimistic in the objective and every constraint.",
         replans=True,
     ),
+    *FIELD,
 )
 _BY_NAME = {algorithm.name: algorithm for algorithm in _ALGORITHMS}
 DEFAULT_ALGORITHM = "replanning"

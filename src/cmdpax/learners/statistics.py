@@ -31,6 +31,13 @@ from cmdpax.model.transitions import (
 )
 
 
+class Baseline(NamedTuple):
+    """A policy that is known to be safe, and how safe it is."""
+
+    policy: Float[Array, "H S A"]  # π_0
+    constraint_values: Float[Array, " I"]  # V_u of it in the true model
+
+
 class Knowledge(NamedTuple):
     """What a learner knows before its first episode."""
 
@@ -43,6 +50,7 @@ class Knowledge(NamedTuple):
     stationary: bool = False  # the model is the same at every step: counts are shared by the steps
     num_episodes: Integer[Array, ""] | None = None  # K, for an algorithm that is not anytime
     available: Bool[Array, "_ S A"] | None = None  # the actions that may be played; None: all
+    baseline: Baseline | None = None  # for an algorithm that needs one
 
     @property
     def num_tables(self) -> int:

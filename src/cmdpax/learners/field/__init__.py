@@ -1,0 +1,11 @@
+"""The learners that others have published, one file each; `docs/field.md` explains how they differ.
+
+A file has the pseudo-code and its source, the record of parameters, the factory, and an `Algorithm`
+that says what the learner needs. Where the source leaves a constant open, or where it is only known
+from memory, the docstring says "after …; constants ours".
+"""
+
+from cmdpax.learners.algorithm import Algorithm
+
+ALGORITHMS: tuple[Algorithm, ...] = ()
+"""All of them, for the registry."""

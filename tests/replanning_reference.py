@@ -118,6 +118,7 @@ def _model(cmdp: cmdpax.CMDP, counts: Counts, rewards: str, unvisited: float | N
     signals = np.stack([cmdp.rewards, *cmdp.constraint_rewards])
     signals = np.broadcast_to(signals, (len(signals), *n.shape)).copy()
     errors = None if rewards == "known" else np.zeros_like(signals)
+    visited = counts.went.sum(axis=-1)
     for h, s, a in np.ndindex(n.shape):
         at = (0 if counts.stationary else h, s, a)
         visits = counts.went[at].sum()
@@ -130,7 +131,8 @@ def _model(cmdp: cmdpax.CMDP, counts: Counts, rewards: str, unvisited: float | N
                 if visits == 0 and unvisited is not None:
                     signals[j, h, s, a] = unvisited
                 variance = max(counts.squares[(j, *at)] / n[h, s, a] - mean**2, 0)
-                errors[j, h, s, a] = np.sqrt(n[h, s, a] * variance + 0.25) / (n[h, s, a] + 1)
+                usual = usual_variance(visited, counts.sums[j], counts.squares[j])
+                errors[j, h, s, a] = np.sqrt(n[h, s, a] * variance + usual) / (n[h, s, a] + 1)
     return p, signals, n, errors
 
 
@@ -228,6 +230,16 @@ def pooled_rows(went: np.ndarray, prior: float = 1.0) -> tuple[np.ndarray, np.nd
     return rows, worth
 
 
+def usual_variance(visits: np.ndarray, sums: np.ndarray, squares: np.ndarray) -> float:
+    """The pooled variance of a signal within pairs, with three observations of the largest."""
+    total, degrees = 3 * 0.25, 3.0
+    for at in np.ndindex(visits.shape):
+        if visits[at] > 1:
+            total += max(squares[at] - sums[at] ** 2 / visits[at], 0)
+            degrees += visits[at] - 1
+    return total / degrees
+
+
 def pooled_signals(
     visits: np.ndarray, counts: Any, unvisited: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -241,7 +253,7 @@ def pooled_signals(
             variances[s, a] = max(squares[:, s, a].sum() / total - overall**2, 0)
             gaps[h, s, a] = (sums[h, s, a] / max(visits[h, s, a], 1) - overall) ** 2
         rho = share_between(visits, gaps, variances)
-        alpha = 1 / rho - 1
+        alpha, usual = 1 / rho - 1, usual_variance(visits, sums, squares)
         for h, s, a in np.ndindex(visits.shape):
             numbers = visits[:, s, a]
             shares = alpha / (numbers + alpha)
@@ -250,9 +262,9 @@ def pooled_signals(
             n = numbers[h]
             own = sums[h, s, a] / n if n else 0.0
             means[j, h, s, a] = (n * own + alpha * common) / (n + alpha)
-            variance = (evidence * variances[s, a] + 0.25) / (evidence + 1)
+            variance = (evidence * variances[s, a] + usual) / (evidence + 1)
             within = max(squares[h, s, a] / max(n, 1) - own**2, 0)
-            within = (n * within + 0.25) / (n + 1)
+            within = (n * within + usual) / (n + 1)
             together = shares[h] ** 2 * variance / (evidence + 1)
             alone = 1 / (1 / (variance * rho) + n / within)
             errors[j, h, s, a] = np.sqrt(together + alone)

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer
 
-from cmdpax.learners.pooling import LARGEST_VARIANCE, Errors, pool_rows, pool_signals
+from cmdpax.learners.pooling import Errors, pool_rows, pool_signals, usual_variance
 from cmdpax.learners.statistics import Knowledge, Statistics, empirical_model
 from cmdpax.model.transitions import Successors, Transitions, Transposed, at_step
 
@@ -146,12 +146,12 @@ def _unvisited_row(knowledge: Knowledge) -> Float[Array, "1 S A T"]:
 
 
 def _errors(statistics: Statistics, visits: Float[Array, "_ S A"]) -> Errors | None:
-    """Of means of each step: normal, of variance (n σ² + 1/4)/(n + 1)²."""
+    """Of means of each step: normal, of variance (n v + σ²)/(n + 1)², σ² as in `pooling`."""
     if statistics.reward_sums is None or statistics.square_sums is None:
         return None
     worth = jnp.broadcast_to(visits[:, None], statistics.reward_sums.shape)
     number = jnp.maximum(worth, 1)
     means = statistics.reward_sums / number
     variances = jnp.maximum(statistics.square_sums / number - means**2, 0)
-    own = jnp.sqrt(number * variances + LARGEST_VARIANCE) / (number + 1)
+    own = jnp.sqrt(number * variances + usual_variance(worth, variances)) / (number + 1)
     return Errors(jnp.zeros_like(own), own, worth)

@@ -23,8 +23,14 @@ that differ keep α bounded, and every estimate converges to the truth of its ow
 
 The mean of a reward at step h is uncertain in two ways: the common mean has the variance v/(E + 1),
 and around it step h has 1/(1/(v ρ) + n_h/v_h), with its own variance v_h of the observations. Both
-v and v_h are shrunk towards 1/4, by one observation. A pair that is nearly always tried at one
-step, and is all but certain there, would otherwise look certain at all others.
+v and v_h are shrunk by one observation towards σ², the usual variance of the observations of one
+pair:
+
+    σ² = (Σ n_h v_h + 3/4) / (Σ (n_h - 1) + 3)          over all pairs that were tried twice.
+
+A pair that is nearly always tried at one step, and is all but certain there, would otherwise look
+certain at all others. (1/4 is the largest variance there is. Where signals are told in a range that
+is far wider than their noise, it would make good estimates look bad for hundreds of visits.)
 """
 
 from typing import NamedTuple
@@ -34,7 +40,8 @@ from jaxtyping import Array, Float
 
 _SMALLEST_SHARE = 1e-12  # ρ: α stays a number
 _LARGEST_SHARE = 1 - 1e-8  # 1 - ρ is not lost in rounding
-LARGEST_VARIANCE = 0.25  # of an observation in [0, 1]
+_LARGEST_VARIANCE = 0.25  # of an observation in [0, 1]
+_MORE = 3.0  # observations of this variance
 
 
 class PooledRows(NamedTuple):
@@ -112,16 +119,32 @@ def pool_signals(
     evidence = jnp.sum(said * number, axis=0, keepdims=True)
     weighted = jnp.sum(said * sums, axis=0, keepdims=True)
     centre = jnp.where(every > 0, weighted / jnp.where(every > 0, evidence, 1), unvisited)
-    # One observation more, of the largest variance: a single one shows no variance at all. A step
-    # that was tried often says no more about the others than its share of the evidence.
-    variance = (evidence * spread + LARGEST_VARIANCE) / (evidence + 1)
-    between = variance * share
     within = jnp.maximum(squares / jnp.maximum(number, 1) - means**2, 0)
-    within = (number * within + LARGEST_VARIANCE) / (number + 1)
+    usual = usual_variance(number, within)
+    # One observation more, of the usual variance: a single one shows no variance at all. A step
+    # that was tried often says no more about the others than its share of the evidence.
+    variance = (evidence * spread + usual) / (evidence + 1)
+    between = variance * share
+    within = (number * within + usual) / (number + 1)
     own = between * within / (within + number * between)
     common = said * jnp.sqrt(variance / (evidence + 1))
     worth = number + alpha * evidence / (alpha + evidence)
     return (1 - said) * means + said * centre, Errors(common, jnp.sqrt(own), worth)
+
+
+def usual_variance(
+    visits: Float[Array, "H ... S A"], variances: Float[Array, "H J S A"]
+) -> Float[Array, "1 J 1 1"]:
+    """σ² of each signal, from the variances of the observations of each pair and step.
+
+    Args:
+        visits: n_h, with an axis of length 1 or J before the pairs.
+        variances: v_h.
+    """
+    axes = (0, 2, 3)
+    squares = jnp.sum(jnp.where(visits > 1, visits * variances, 0), axis=axes, keepdims=True)
+    degrees = jnp.sum(jnp.maximum(visits - 1, 0), axis=axes, keepdims=True)
+    return (squares + _MORE * _LARGEST_VARIANCE) / (degrees + _MORE)
 
 
 def share_between(

@@ -110,12 +110,23 @@ class TestListing:
         assert list(found) == ["algorithms"]
         assert [one["name"] for one in found["algorithms"]] == cmdpax.algorithms()
         for one in found["algorithms"]:
-            assert set(one) == {"name", "summary", "default", "anytime", "replans", "parameters"}
+            assert set(one) == {
+                "name",
+                "summary",
+                "default",
+                "anytime",
+                "replans",
+                "needs_baseline",
+                "max_constraints",
+                "parameters",
+            }
             assert one["default"] is (one["name"] == DEFAULT_ALGORITHM)
             assert one["anytime"] is registered(one["name"]).anytime
-            assert one["replans"] is (one["name"] in PLANNING)
+            assert one["replans"] is registered(one["name"]).replans
+            assert one["needs_baseline"] is registered(one["name"]).needs_baseline
+            assert one["max_constraints"] == registered(one["name"]).max_constraints
             assert one["summary"]
-            for each in one["parameters"]:
+            for each in one["parameters"] if one["name"] in OURS else ():
                 symbol, kind, default, bounds = parameters(one["name"])[each["name"]]
                 assert (each["symbol"], each["kind"], each["range"]) == (symbol, kind, bounds)
                 plain = [float(default), 0.0, 0.0] if kind == "schedule" else each["default"]

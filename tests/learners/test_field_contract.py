@@ -15,10 +15,12 @@ from available_cases import HORIZON, case
 from cmdpax.jax_context import cast
 from cmdpax.learners import Shown, as_algorithm
 from cmdpax.learners.statistics import Trajectory
+from cmdpax.learning.baseline import find_baselines
 from cmdpax.learning.group import Collected
 from cmdpax.learning.loop import Task, make_learner, stack_runs
 from cmdpax.learning.settings import Configuration
 from cmdpax.learning.workers import run_batch
+from cmdpax.planning.safest import safest_policy
 from configurations import configured, designed
 from learning_cases import FIELD, logged, model
 
@@ -64,7 +66,8 @@ def assert_close(found: Any, expected: Any, tolerance: float = 1e-9) -> None:
 def test_plain_jitted_and_scanned_runs_agree(algorithm: str) -> None:
     count = num_constraints_of(algorithm)
     configuration = configuration_of(algorithm)
-    runs = stack_runs(model(count).sizes, [configuration], NUM_EPISODES, float)
+    baselines = find_baselines(configuration.algorithm, None, [model(count)])
+    runs = stack_runs(model(count).sizes, [configuration], NUM_EPISODES, float, baselines)
     one = jax.tree.map(lambda array: array[0], runs)
     learner = make_learner(designed(configuration), cast(model(count), float), one)
     episodes = trajectories(count)
@@ -100,6 +103,7 @@ def run_together(
         np.array([3, NUM_EPISODES]),
         NUM_EPISODES,
         (0.0, 0.05),
+        find_baselines(configurations[0].algorithm, None, cmdps),
     )
     return run_batch(task, configurations, None, lambda done, total: None)
 
@@ -127,11 +131,18 @@ def test_what_is_not_available_is_not_played(algorithm: str) -> None:
 
 
 def test_estimated_rewards_are_all_it_has(algorithm: str) -> None:
-    """Another truth with the same log makes the same learner."""
+    """Another truth with the same log makes the same learner.
+
+    A baseline reaches in both what the learner is told: they differ where it does not go.
+    """
     cmdp = model(num_constraints_of(algorithm))
-    other = cmdp.replace(rewards=1 - cmdp.rewards, transitions=cmdp.transitions[..., ::-1])
+    baseline = safest_policy(cmdp) if as_algorithm(algorithm).needs_baseline else None
+    differs = np.True_ if baseline is None else (baseline == 0)[..., None]
+    rows = np.where(differs, cmdp.transitions[..., ::-1], cmdp.transitions)
+    other = cmdp.replace(rewards=1 - cmdp.rewards, transitions=rows)
     found, expected = (
-        cmdpax.replay(truth, algorithm, logged(cmdp), optimism="live") for truth in (other, cmdp)
+        cmdpax.replay(truth, algorithm, logged(cmdp), optimism="live", baseline=baseline)
+        for truth in (other, cmdp)
     )
     np.testing.assert_array_equal(found.policies, expected.policies)
     np.testing.assert_array_equal(found.multipliers, expected.multipliers)

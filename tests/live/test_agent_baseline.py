@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 import cmdpax
-from cmdpax.live.baseline import baseline_of, confidence_of
+from baseline_cases import CAUTIOUS, mixture
+from cmdpax.live.checking import confidence_of
 from cmdpax.model.cmdp import Sizes
+from cmdpax.model.policy_forms import baseline_of
 from cmdpax.model.words import PLAIN, Words, make_words
 from live_cases import assert_same, assert_sentence
 from pump_cases import NAMES, PUMP, WAIT, WAITS, Tank, pump_agent, truth
@@ -115,7 +117,7 @@ class TestForms:
         found = baseline_of(rule(**other), SIZES, NAMED, None)
         np.testing.assert_array_equal(found, WORKS_IN_MID)
         others = rule(**(other | {"state_names": ["high", "low", "middle"]}))
-        with pytest.raises(cmdpax.ParameterError, match="only the agent has the state 'mid'; give"):
+        with pytest.raises(cmdpax.ParameterError, match="only the model has the state 'mid'; give"):
             baseline_of(others, SIZES, NAMED, None)
 
     def test_sums_are_made_1_once_and_for_all(self) -> None:
@@ -253,6 +255,51 @@ class TestPlayed:
                 mixed = (1 - share) * both[0].constraint_values + share * both[1].constraint_values
                 values.append(mixed[0] <= 2.0 + 1e-9)
         assert np.mean(values) > 0.8
+
+
+REACHED: dict[str, Any] = {"baseline": [WAIT, WAIT], "baseline_values": [0.43]}
+
+
+class TestOfALearnerThatStartsFromIt:
+    """The learner has it, and the agent mixes nothing."""
+
+    def test_it_is_told_the_policy_and_what_it_reaches(self, tmp_path: Path) -> None:
+        agent = Tank().play(pump_agent(algorithm=CAUTIOUS, **REACHED, **NAMES), 3)
+        np.testing.assert_allclose(agent.policy, mixture(WAITS), rtol=0, atol=1e-12)
+        assert agent.mixture is None
+        assert agent.account[0].optimistic == pytest.approx(0.43)
+        agent.save(tmp_path / "agent")
+        again = cmdpax.Agent.load(tmp_path / "agent", algorithm=CAUTIOUS)
+        assert again.account == agent.account
+        np.testing.assert_array_equal(again.policy, agent.policy)
+        Tank().play(again, 2)
+
+    @pytest.mark.parametrize(
+        ("changes", "part"),
+        [
+            ({"baseline": None}, "that is known to be safe; give baseline=, that policy, and bas"),
+            ({"baseline_values": None}, "in each constraint (baseline_values is missing)."),
+            ({"confidence": 0.9}, "confidence is 0.9, but cautious decides by itself when the ba"),
+            (
+                {"baseline_values": [0.1, 0.2]},
+                "baseline_values is [0.1, 0.2], it must be 1 numbers",
+            ),
+            ({"baseline_values": ["many"]}, "baseline_values is ['many'], it must be 1 numbers: "),
+            ({"baseline_values": [2.5]}, "which must be at most 2 l: its slack is -0.5 l; give a"),
+            ({"margin": 1.6}, "which must be at most 0.4 l: its slack is -0.03 l; give a baseline"),
+            ({"algorithm": "replanning"}, "baseline_values was given, but replanning does not sta"),
+        ],
+    )
+    def test_what_cannot_be_is_refused(self, changes: dict[str, Any], part: str) -> None:
+        with pytest.raises(cmdpax.ParameterError) as caught:
+            pump_agent(**({"algorithm": CAUTIOUS} | REACHED | NAMES | changes))
+        assert_sentence(caught.value)
+        assert part in str(caught.value)
+
+    def test_more_constraints_than_it_handles(self) -> None:
+        changes: dict[str, Any] = {"thresholds": [2.0] * 3, "baseline_values": [0.43] * 3}
+        with pytest.raises(cmdpax.ParameterError, match="handles 2 constraints, the CMDP has 3"):
+            pump_agent(algorithm=CAUTIOUS, **(REACHED | changes))
 
 
 NO_RANGES: dict[str, Any] = {"reward_range": None, "constraint_ranges": None}

@@ -27,6 +27,7 @@ from cmdpax.cli.output import (
 from cmdpax.errors import FileError, ParameterError, nearest_name
 from cmdpax.intervals import interval
 from cmdpax.learners import DEFAULT_ALGORITHM, Algorithm, as_algorithm
+from cmdpax.learning.settings import SAFEST
 from cmdpax.schemes.parameters import in_words
 from cmdpax.storage.writing import require_target, write_npz
 
@@ -49,9 +50,9 @@ def algorithms(as_json: AsJson = False) -> None:
         print_json({"algorithms": [_described(algorithm) for algorithm in known]})
         return
     for algorithm in known:
-        anytime = "" if algorithm.anytime else " It must know the number of episodes."
+        needs = "".join(_needs(algorithm))
         usual = " (default)" if algorithm.name == DEFAULT_ALGORITHM else ""
-        results.print(f"{algorithm.name}{usual}: {algorithm.summary}{anytime}")
+        results.print(f"{algorithm.name}{usual}: {algorithm.summary}{needs}")
         rows = [
             (one.name, one.symbol, one.kind, in_words(one.default), one.range, one.help)
             for one in algorithm.parameters
@@ -64,6 +65,16 @@ def algorithms(as_json: AsJson = False) -> None:
         results.print(listing)
 
 
+def _needs(algorithm: Algorithm) -> Iterator[str]:
+    """What an algorithm needs, in sentences."""
+    if not algorithm.anytime:
+        yield " It must know the number of episodes."
+    if algorithm.needs_baseline:
+        yield " It starts from a safe baseline."
+    if (most := algorithm.max_constraints) is not None:
+        yield f" It handles {most} constraint{'s' if most > 1 else ''}."
+
+
 def _described(algorithm: Algorithm) -> dict[str, Any]:
     fields = ("name", "symbol", "kind", "default", "range", "choices", "help")
     return {
@@ -72,6 +83,8 @@ def _described(algorithm: Algorithm) -> dict[str, Any]:
         "default": algorithm.name == DEFAULT_ALGORITHM,
         "anytime": algorithm.anytime,
         "replans": algorithm.replans,
+        "needs_baseline": algorithm.needs_baseline,
+        "max_constraints": algorithm.max_constraints,
         "parameters": [
             {name: getattr(one, name) for name in fields} | {"default": one.plain(one.default)}
             for one in algorithm.parameters
@@ -94,6 +107,13 @@ def learn(
     stationary: Annotated[
         bool, typer.Option("--stationary", help="The steps share their counts.")
     ] = False,
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            "--baseline",
+            help="The safe policy that some algorithms start from: a policy's file, or safest.",
+        ),
+    ] = None,
     parameter: Parameters = None,
     checkpoint: Annotated[
         Path | None,
@@ -113,6 +133,9 @@ def learn(
     if checkpoint is not None and checkpoint in (file, out, plot):
         raise FileError(f"{checkpoint} is given twice; the checkpoint needs a file of its own.")
     cmdp = cmdpax.load(file)
+    given: Any = baseline
+    if baseline is not None and baseline != SAFEST:
+        given = cmdpax.load_policy(baseline, cmdp)
     start = time.perf_counter()
     resumed = checkpoint is not None and checkpoint.exists()
     kept = nullcontext() if checkpoint is None else resumable(checkpoint)
@@ -126,6 +149,7 @@ def learn(
             observations=observations,
             precision=precision,
             stationary=stationary,
+            baseline=given,
             progress=report,
             checkpoint=checkpoint,
             **chosen,

@@ -14,6 +14,7 @@ from cmdpax.experiments.measures import curve_rows, final_rows
 from cmdpax.experiments.runs import Batch, Model, episodes_in_memory, make_batches
 from cmdpax.experiments.specification import Specification
 from cmdpax.learners.contract import FLAWS, earliest_flaws, flaw_in_words
+from cmdpax.learning.baseline import find_baselines
 from cmdpax.learning.group import Collected
 from cmdpax.learning.history import Account
 from cmdpax.learning.loop import Task, make_task
@@ -157,12 +158,15 @@ def _task(work: Work, batch: Batch) -> Task:
     models = [work.models[run.fingerprint] for run in batch.runs]
     if len({run.fingerprint for run in batch.runs}) == 1:
         models = models[:1]
+    settings, algorithm = work.wanted.settings, batch.runs[0].configuration.algorithm
+    cmdps = [model.cmdp for model in models]
     return make_task(
-        work.wanted.settings,
+        settings,
         [run.configuration for run in batch.runs],
-        [model.cmdp for model in models],
+        cmdps,
         [model.optimum for model in models],
         episodes_in_memory(work.wanted),
+        baselines=find_baselines(algorithm, settings.baseline, cmdps),
     )
 
 

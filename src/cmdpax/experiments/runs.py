@@ -17,9 +17,11 @@ from cmdpax.errors import CmdpaxError, ParameterError
 from cmdpax.experiments.specification import Grids, Models, Specification, to_optimism
 from cmdpax.learners import Algorithm, as_algorithm
 from cmdpax.learners.optimism import Optimism
+from cmdpax.learning.baseline import find_baselines
 from cmdpax.learning.loop import model_bytes
 from cmdpax.learning.settings import (
     RUN_BYTES,
+    SAFEST,
     Configuration,
     RunSettings,
     as_seeds,
@@ -132,6 +134,7 @@ def make_runs(specification: Specification, models: Collection[str]) -> list[Run
     """All runs, algorithms × configurations × CMDPs × seeds, without repetitions."""
     found: dict[str, Run] = {}
     seeds, settings = as_seeds(specification.seeds), specification.settings
+    baseline = _digest(settings.baseline or SAFEST, 16)  # of many numbers, perhaps
     for index, grids in enumerate(specification.algorithms):
         try:
             sizes = map(len, (*grids.parameters.values(), grids.optimism or (None,)))
@@ -143,7 +146,7 @@ def make_runs(specification: Specification, models: Collection[str]) -> list[Run
         for fingerprint in models:
             for (picked, optimism), seed in itertools.product(chosen, seeds):
                 configuration = Configuration(seed, algorithm, picked, optimism)
-                run = _run(settings, fingerprint, configuration)
+                run = _run(settings, fingerprint, configuration, baseline)
                 found.setdefault(run.identity, run)
     return list(found.values())
 
@@ -161,7 +164,9 @@ def _configurations(
         yield algorithm.choose(given, num_episodes), to_optimism(profile, num_episodes)
 
 
-def _run(settings: RunSettings, fingerprint: str, configuration: Configuration) -> Run:
+def _run(
+    settings: RunSettings, fingerprint: str, configuration: Configuration, baseline: str
+) -> Run:
     described = configuration.describe()
     seed = described.pop("seed")
     shared = {"algorithm": configuration.algorithm.name, **described}
@@ -175,12 +180,33 @@ def _run(settings: RunSettings, fingerprint: str, configuration: Configuration) 
     }
     if settings.stationary:  # left out otherwise: runs of earlier versions keep their names
         everything["stationary"] = True
+    if configuration.algorithm.needs_baseline:
+        everything["baseline"] = baseline
     return Run(_digest(everything, 16), fingerprint, configuration, _digest(shared, 8))
 
 
 def _digest(content: Any, length: int) -> str:
     text = json.dumps(content, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:length]
+
+
+def require_fitting(
+    settings: RunSettings, runs: Iterable[Run], models: Mapping[str, Model]
+) -> None:
+    """Refuse models that an algorithm cannot handle, or in which its baseline is not safe.
+
+    Raises:
+        ParameterError: it says which model.
+    """
+    pairs = {(run.algorithm, run.fingerprint): run.configuration.algorithm for run in runs}
+    for (_, fingerprint), algorithm in pairs.items():
+        model = models[fingerprint]
+        try:
+            algorithm.require_constraints(model.cmdp.num_constraints)
+            if algorithm.needs_baseline:
+                find_baselines(algorithm, settings.baseline, [model.cmdp])
+        except ParameterError as error:
+            raise ParameterError(f"{model.name}: {error}") from None
 
 
 # ----------------------------------------------------------------------------------------- batches

@@ -8,7 +8,16 @@ from cmdpax.experiments.cluster import plan_on_cluster, prepare
 from cmdpax.experiments.cluster.cutting import measure, run_bytes, trial_of
 from cmdpax.experiments.executing import Work
 from cmdpax.experiments.folder import Folder
-from cmdpax.experiments.runs import Batch, Kind, Run, kind_of, make_batches, make_models, make_runs
+from cmdpax.experiments.runs import (
+    Batch,
+    Kind,
+    Run,
+    kind_of,
+    make_batches,
+    make_models,
+    make_runs,
+    require_fitting,
+)
 from cmdpax.experiments.specification import Specification, read_specification
 
 _COMPRESSED = 0.65  # Parquet's share of the plain bytes, measured
@@ -70,6 +79,7 @@ def estimate(
     )
     if not missing:
         return nothing
+    require_fitting(wanted.settings, missing, work.models)
     if cluster is not None:
         return _on_cluster(nothing, cluster, missing, work)
     batches = make_batches(missing, work.models, wanted)

@@ -186,7 +186,8 @@ class Specification(BaseModel):
     """All runs of a sweep: CMDPs × algorithms × parameters × seeds.
 
     The other keys are settings of the runs (`RunSettings`): `num_episodes`, `observations`,
-    `precision`, `record` (by default 1,000 episodes, evenly spaced), `unsafe_at` and `stationary`.
+    `precision`, `record` (by default 1,000 episodes, evenly spaced), `unsafe_at`, `stationary` and
+    `baseline` (of the algorithms that start from one, on every CMDP).
 
     Attributes:
         cmdps: environments with parameters, or files.
@@ -223,6 +224,13 @@ class Specification(BaseModel):
         for grids in self.algorithms:
             if (known := registered(grids.name)) is not None:
                 require_countable(known, self.settings)
+        known_ones = [registered(grids.name) for grids in self.algorithms]
+        wants = [one is None or one.needs_baseline for one in known_ones]
+        if self.settings.baseline is not None and not any(wants):
+            raise ParameterError(
+                "baseline was given, but none of the algorithms starts from a policy that is known "
+                "to be safe; leave it out."
+            )
         return self
 
     @property

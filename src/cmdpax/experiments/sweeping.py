@@ -13,7 +13,15 @@ from cmdpax.experiments.folder import Folder
 from cmdpax.experiments.progress import Reporter, SweepProgress, shown
 from cmdpax.experiments.reading import Results, results
 from cmdpax.experiments.records import FORMAT
-from cmdpax.experiments.runs import Batch, Model, Run, make_batches, make_models, make_runs
+from cmdpax.experiments.runs import (
+    Batch,
+    Model,
+    Run,
+    make_batches,
+    make_models,
+    make_runs,
+    require_fitting,
+)
 from cmdpax.experiments.specification import Specification, read_specification
 from cmdpax.learning.learn import require_stationary
 from cmdpax.planning.solution import solve
@@ -69,6 +77,7 @@ def sweep(
     is_complete = manifest is not None and models.keys() <= described.keys()
     if is_complete and known.issuperset(run.identity for run in runs) and folder.is_whole(models):
         return results(out)  # nothing is written, and nothing is locked
+    require_fitting(wanted.settings, runs, models)
     solved = _described(models, described)  # before anything is written: one may be infeasible
     with folder.locked(), _reporting(progress) as report:
         missing = _missing(folder, runs)

@@ -14,7 +14,10 @@ from cmdpax.schemes.hyperparameters import Hyperparameters, require_damped
 from cmdpax.schemes.parameters import SCHEDULE_PARTS, Parameter, choose, parameters_of
 
 _MODEL = "cmdp horizon initial num_actions num_states rewards constraint_rewards thresholds"
-_LIVE = "successors available reward_range constraint_ranges senses names seed units"
+_LIVE = (
+    "successors available reward_range constraint_ranges senses names seed units baseline "
+    "baseline_values"
+)
 _WORDS = "state_names action_names constraint_names objective_name"
 _RUN = "algorithm num_episodes seeds optimism observations record unsafe_at potential log precision"
 _CALL = "stationary progress checkpoint name run configuration cmdp_name cmdps"
@@ -148,6 +151,20 @@ class Algorithm:
         return tuple(
             len(getattr(chosen, one.name)) for one in self.parameters if one.kind == "numbers"
         )
+
+    def require_constraints(self, count: int) -> None:
+        """Refuse more constraints than the algorithm can handle.
+
+        Raises:
+            ParameterError: there are too many.
+        """
+        most = self.max_constraints
+        if most is not None and count > most:
+            noun = "constraint" if most == 1 else "constraints"
+            raise ParameterError(
+                f"{self.name} handles {most} {noun}, the CMDP has {count}; use an algorithm that "
+                "handles any number, such as 'replanning'."
+            )
 
     def assemble(self, numbers: Mapping[str, Any], choices: tuple[tuple[str, Any], ...]) -> Any:
         """The record of both parts, of which the numbers may be traced."""

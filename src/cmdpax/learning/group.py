@@ -126,7 +126,9 @@ class Group:
         optima = np.broadcast_to(np.asarray(task.optima, float), len(configurations))
         self.task = task
         self.model: CMDP = cast(one, dtype)  # stacked where the design is
-        self.runs = stack_runs(cmdps[0].sizes, configurations, task.num_episodes, dtype)
+        self.runs = stack_runs(
+            cmdps[0].sizes, configurations, task.num_episodes, dtype, task.baselines
+        )
         self.optima = jnp.asarray(optima, dtype)  # [R]
         self.saddle = None if saddles is None else cast(_stack(saddles), dtype)  # stacked
 
@@ -178,7 +180,7 @@ class Group:
 
     def go_on(self, position: Position, size: int) -> Position:
         """Play and account for the next block of at most `size` episodes."""
-        design, _, _, recorded, num_episodes, levels = self.task
+        design, _, _, recorded, num_episodes, levels, _ = self.task
         first = int(position.done) + 1
         count = min(size, num_episodes + 1 - first)
         states, (policies, log_policies, shown) = advance(

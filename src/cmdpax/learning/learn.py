@@ -16,6 +16,7 @@ from cmdpax.errors import CmdpaxWarning, LearnerError, ParameterError
 from cmdpax.learners import DEFAULT_ALGORITHM, Named, as_algorithm
 from cmdpax.learners.contract import require_sound
 from cmdpax.learners.optimism import Optimism, as_optimism
+from cmdpax.learning.baseline import baseline_setting, find_baselines
 from cmdpax.learning.checkpoint import Checkpoint
 from cmdpax.learning.group import Collected
 from cmdpax.learning.history import History
@@ -52,6 +53,7 @@ def learn(
     log: bool = False,
     precision: str = "double",
     stationary: bool = False,
+    baseline: Any = None,
     progress: bool | Progress = False,
     checkpoint: str | Path | None = None,
     **parameters: Any,
@@ -78,6 +80,10 @@ def learn(
         precision: "double" or "single".
         stationary: the learner knows that the model is the same at every step, and shares its
             counts over them; for models that are stored so.
+        baseline: for algorithms that start from a policy that is known to be safe: "safest" (also
+            None), the policy with the largest worst slack in the true model; or a policy of your
+            own, `[H, S, A]` or `[S, A]`, an action for every state, or a function of the state. It
+            must have slack in every constraint. The learner is told what it reaches.
         progress: show a bar, or call a function with the episodes done and in all.
         checkpoint: a file that keeps what was done, every ten seconds and when interrupted; where
             it is there already, the runs go on from it, and end bit for bit as without.
@@ -97,10 +103,19 @@ def learn(
         >>> history.strong_regret.objective.shape
         (2, 200)
     """
+    known = as_algorithm(algorithm)
     settings = RunSettings(
-        num_episodes, observations, record, unsafe_at, potential, log, precision, stationary
+        num_episodes=num_episodes,
+        observations=observations,
+        record=record,
+        unsafe_at=unsafe_at,
+        potential=potential,
+        log=log,
+        precision=precision,
+        stationary=stationary,
+        baseline=baseline_setting(baseline, known, cmdp),
     )
-    count, known = settings.num_episodes, as_algorithm(algorithm)
+    count = settings.num_episodes
     chosen = known.choose(parameters, count, inspect.signature(learn).parameters)
     profile = as_optimism(optimism, count)
     configurations = [Configuration(seed, known, chosen, profile) for seed in as_seeds(seeds)]
@@ -159,6 +174,7 @@ def learn_batch(
     if len({(first.choices(one), first.lengths(one)) for one in chosen}) != 1:
         raise ParameterError("one batch cannot mix parameters that are compiled in; make several.")
     require_countable(configurations[0].algorithm, settings)
+    first.require_constraints(cmdp.num_constraints)
     _require_room(cmdp, configurations, settings)
     solution = solve(given)
     _warn_small_cap(cmdp, solution, configurations)
@@ -172,6 +188,7 @@ def learn_batch(
         (given,),
         (solution.value,),
         keep_policies=_keeps_policies(cmdp, configurations, settings.num_episodes),
+        baselines=find_baselines(first, settings.baseline, (given,)),
     )
     manifest = write_manifest(given, configurations, settings, solution)
     watch = functools.partial(_inspect, configurations, cmdp.available is not None)

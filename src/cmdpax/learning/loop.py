@@ -22,7 +22,7 @@ from cmdpax.learners.algorithm import Algorithm
 from cmdpax.learners.base import Learner, learner_key
 from cmdpax.learners.contract import make_checked
 from cmdpax.learners.optimism import Bonuses
-from cmdpax.learners.statistics import Knowledge, Trajectory
+from cmdpax.learners.statistics import Baseline, Knowledge, Trajectory
 from cmdpax.learning.settings import Configuration, RunSettings
 from cmdpax.model.cmdp import CMDP, Sizes
 from cmdpax.model.evaluation import policy_values, signal_array, signals_of
@@ -41,6 +41,7 @@ class Runs(NamedTuple):
     parameters: dict[str, Any]  # numbers and schedules, by name
     bonuses: Bonuses
     num_episodes: Integer[Array, " R"] | None = None  # K, where the algorithm needs it
+    baseline: Baseline | None = None  # where the algorithm needs one
 
 
 class Design(NamedTuple):
@@ -72,13 +73,18 @@ class Task(NamedTuple):
     recorded: np.ndarray
     num_episodes: int
     levels: tuple[float, ...]
+    baselines: Sequence[Baseline] | None = None  # of the rescaled CMDPs, where they are needed
 
     def part(self, members: Sequence[int]) -> "Task":
         """The task of some of the runs."""
         if not self.design.stacked:
             return self
-        chosen = [self.rescalings[i] for i in members]
-        return self._replace(rescalings=chosen, optima=[self.optima[i] for i in members])
+        found = self.baselines
+        return self._replace(
+            rescalings=[self.rescalings[i] for i in members],
+            optima=[self.optima[i] for i in members],
+            baselines=None if found is None else [found[i] for i in members],
+        )
 
     @property
     def cmdps(self) -> list[CMDP]:
@@ -93,6 +99,7 @@ def make_task(
     optima: Sequence[float],
     recorded: np.ndarray | None = None,
     keep_policies: bool = False,
+    baselines: Sequence[Baseline] | None = None,
 ) -> Task:
     """The task of configurations of one algorithm, on one CMDP or on one for each of them.
 
@@ -117,7 +124,7 @@ def make_task(
         one.rescaled_value(optimum) for one, optimum in zip(rescalings, optima, strict=True)
     ]
     levels = tuple(settings.unsafe_at)
-    return Task(design, rescalings, rescaled, kept, settings.num_episodes, levels)
+    return Task(design, rescalings, rescaled, kept, settings.num_episodes, levels, baselines)
 
 
 def model_bytes(cmdp: CMDP, stacked: bool) -> int:
@@ -129,9 +136,16 @@ def model_bytes(cmdp: CMDP, stacked: bool) -> int:
 
 
 def stack_runs(
-    sizes: Sizes, configurations: Sequence[Configuration], num_episodes: int, dtype: Any
+    sizes: Sizes,
+    configurations: Sequence[Configuration],
+    num_episodes: int,
+    dtype: Any,
+    baselines: Sequence[Baseline] | None = None,
 ) -> Runs:
-    """Stack the configurations; the key of a run is that of its seed alone."""
+    """Stack the configurations; the key of a run is that of its seed alone.
+
+    Baselines are one for each run, or one for all.
+    """
     algorithm = configurations[0].algorithm
     seeds = jnp.asarray(np.array([c.seed for c in configurations], dtype=np.uint32))
     keys = jax.vmap(functools.partial(jax.random.key, impl="threefry2x32"))(seeds)
@@ -144,7 +158,11 @@ def stack_runs(
     def stack(trees: list[Any], places: np.ndarray) -> Any:
         return jax.tree.map(lambda *numbers: jnp.asarray(np.array(numbers)[places], dtype), *trees)
 
-    return Runs(keys, stack(chosen, places), stack(bonuses, profile_places), counts)
+    given = None
+    if baselines is not None:
+        which = np.arange(len(seeds)) if len(baselines) > 1 else np.zeros(len(seeds), int)
+        given = stack(list(baselines), which)
+    return Runs(keys, stack(chosen, places), stack(bonuses, profile_places), counts, given)
 
 
 def _distinct(values: Iterable[Value]) -> tuple[list[Value], np.ndarray]:
@@ -191,7 +209,7 @@ def play(
 def make_learner(design: Design, cmdp: CMDP, run: Runs) -> Learner:
     """The learner of a single run, told what it may know of the model and no more."""
     knowledge = knowledge_of(cmdp, run.bonuses, design.rewards_known, design.stationary)
-    knowledge = knowledge._replace(num_episodes=run.num_episodes)
+    knowledge = knowledge._replace(num_episodes=run.num_episodes, baseline=run.baseline)
     parameters = design.algorithm.assemble(run.parameters, design.choices)
     return make_checked(design.algorithm.factory, knowledge, parameters)
 

@@ -14,8 +14,9 @@ from cmdpax.learners.base import Info, learner_key
 from cmdpax.learners.contract import first_flaws, flaws_of, require_sound, row_sums
 from cmdpax.learners.optimism import Optimism, as_optimism
 from cmdpax.learners.statistics import Trajectory
+from cmdpax.learning.baseline import baseline_setting, find_baselines
 from cmdpax.learning.loop import Design, Runs, make_learner, stack_runs
-from cmdpax.learning.settings import Configuration, as_seeds
+from cmdpax.learning.settings import Configuration, RunSettings, as_seeds
 from cmdpax.model.cmdp import CMDP
 from cmdpax.model.log import Log, read_log, require_final_states, require_observed
 from cmdpax.model.rescaling import rescale
@@ -45,6 +46,7 @@ def replay(
     log: Log,
     *,
     optimism: str | Optimism = "empirical",
+    baseline: Any = None,
     seed: int = 0,
     **parameters: Any,
 ) -> Replay:
@@ -60,22 +62,26 @@ def replay(
             `.constraint_rewards [K, I, H]`, in your units and senses, such as
             `history.log.run(0)`.
         optimism: as for `learn`.
+        baseline: as for `learn`; what it reaches is what it reaches in the model.
         seed: of a learner's own randomness; the paper's algorithms have none.
         parameters: those of the algorithm.
 
     Raises:
         LearnerError: as in `learn`.
     """
-    rescaling = rescale(cmdp)
+    original, rescaling = cmdp, rescale(cmdp)
     cmdp = rescaling.cmdp
     trajectories = _trajectories(cmdp, log, *rescaling.outward(1))
     num_episodes = len(trajectories.actions)
     known = as_algorithm(algorithm)
-    chosen = known.choose(parameters, num_episodes, ("optimism", "seed"))
+    known.require_constraints(cmdp.num_constraints)
+    chosen = known.choose(parameters, num_episodes, ("optimism", "baseline", "seed"))
+    given = RunSettings(num_episodes, baseline=baseline_setting(baseline, known, cmdp)).baseline
     profile = as_optimism(optimism, num_episodes)
     configuration = Configuration(as_seeds([seed])[0], known, chosen, profile)
     design = Design(known.program, profile.rewards == "known", choices=known.choices(chosen))
-    runs = stack_runs(cmdp.sizes, [configuration], num_episodes, float)
+    baselines = find_baselines(known, given, [original])
+    runs = stack_runs(cmdp.sizes, [configuration], num_episodes, float, baselines)
     run = jax.tree.map(lambda array: array[0], runs)
     info, policies, flaws = _feed(design, jax.device_put(cmdp), run, trajectories)
     restricted = cmdp.available is not None

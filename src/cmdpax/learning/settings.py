@@ -19,6 +19,9 @@ MOST_EPISODES = 10**15
 """Of a learner that counts many at once; the others count to 2³¹, and say so."""
 RUN_BYTES = 1024
 """What a run takes before it is begun, about."""
+SAFEST = "safest"
+"""The baseline that the runner finds: the policy with the largest worst slack in the true model."""
+_MOST_PROBABILITIES = 100_000  # of a baseline: every manifest has a copy
 _EPISODE_BYTES = 256  # of a recorded episode, while a run is made
 _EVERY_EPISODE_UP_TO = 100_000
 _RECORDED_BEYOND = 10_000
@@ -42,6 +45,8 @@ class RunSettings:
         precision: "double" or "single".
         stationary: whether the learner knows that the model is the same at every step, and shares
             its counts over them.
+        baseline: for algorithms that start from a safe policy: "safest" (also None), or a policy,
+            `[H, S, A]` or `[S, A]` of probabilities or an action for every state.
     """
 
     num_episodes: int
@@ -52,6 +57,7 @@ class RunSettings:
     log: bool = False
     precision: str = "double"
     stationary: bool = False
+    baseline: Any = None
 
     def __post_init__(self) -> None:
         """Check and complete: tuples, so that settings can be compared and written down."""
@@ -62,6 +68,7 @@ class RunSettings:
         count = require_count("num_episodes", self.num_episodes, maximum=MOST_EPISODES)
         object.__setattr__(self, "num_episodes", count)
         object.__setattr__(self, "unsafe_at", _as_levels(self.unsafe_at))
+        object.__setattr__(self, "baseline", _as_baseline(self.baseline))
         if isinstance(self.record, Iterable) and not isinstance(self.record, str):
             object.__setattr__(self, "record", tuple(_named(count, self.record).tolist()))
         elif self.record not in (None, "all"):
@@ -88,11 +95,8 @@ class RunSettings:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it."""
-        chosen = dataclasses.asdict(self)
-        return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in chosen.items()
-        }
+        fields = dataclasses.fields(self)
+        return {field.name: _as_lists(getattr(self, field.name)) for field in fields}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "RunSettings":
@@ -128,6 +132,36 @@ def _as_levels(levels: Any) -> tuple[float, ...]:
             f"unsafe_at is {shown(levels)}: two of its levels are nearly the same."
         )
     return found
+
+
+def _as_baseline(given: Any) -> Any:
+    """The word, or the numbers of a policy as tuples; the model says later whether they fit."""
+    if given is None or (isinstance(given, str) and given == SAFEST):
+        return given
+    try:
+        array = np.asarray(given)
+    except ValueError:  # lists of various lengths
+        array = np.array(None)
+    numbers = array.dtype.kind in "biuf" and 1 <= array.ndim <= 3
+    if not numbers or not np.isfinite(array).all():
+        raise ParameterError(
+            f'baseline is {shown(given)}; give "{SAFEST}", a policy [H, S, A] or [S, A] of '
+            "probabilities, or an action for every state."
+        )
+    if array.size > _MOST_PROBABILITIES:
+        raise ParameterError(
+            f"baseline has {array.size:,} probabilities, a manifest holds at most "
+            f'{_MOST_PROBABILITIES:,}; give one that is the same at every step, or "{SAFEST}".'
+        )
+    return _as_tuples(array.tolist())
+
+
+def _as_tuples(value: Any) -> Any:
+    return tuple(map(_as_tuples, value)) if isinstance(value, list) else value
+
+
+def _as_lists(value: Any) -> Any:
+    return list(map(_as_lists, value)) if isinstance(value, tuple) else value
 
 
 def require_countable(algorithm: Algorithm, settings: RunSettings) -> None:

@@ -71,7 +71,10 @@ class Agent(AgentView):
             is one for signals scaled to [0, 1].
         baseline: a policy that is trusted to be safe, and played first: `[H, S, A]` or `[S, A]`, an
             action for every state, or a function of the state. Plans are then played as often as
-            the confidence allows.
+            the confidence allows. An algorithm that starts from a safe policy plays it when it
+            decides to.
+        baseline_values: for such an algorithm, what an episode of the baseline brings on average in
+            each constraint, `[I]`, in your units: nobody can evaluate it for you.
         confidence: with which probability every episode's policy must meet all constraints, where
             there is a baseline; None is 0.9.
         approve: called with a `PolicyChange` before a new plan is played; where it returns False
@@ -121,6 +124,7 @@ class Agent(AgentView):
         units: Mapping[str, str] | Sequence[str] | None = None,
         margin: Any = None,
         baseline: Any = None,
+        baseline_values: Any = None,
         confidence: float | None = None,
         approve: Approve | None = None,
         **parameters: Any,

@@ -1,12 +1,13 @@
 """Checks of the parts of a declaration, with sentences for what is wrong with them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from cmdpax.checks import require_index
+from cmdpax.checks import require_index, require_share
 from cmdpax.errors import ModelError, ParameterError, shown
+from cmdpax.learners.algorithm import Algorithm
 from cmdpax.live.units import ROUNDING, Units
 from cmdpax.model.arrays import as_floats, as_indices, fill_pairs, is_single
 from cmdpax.model.cmdp import CMDP, Sizes
@@ -14,6 +15,8 @@ from cmdpax.model.transitions import Successors
 from cmdpax.model.validation import validate
 from cmdpax.model.words import Words
 from cmdpax.schemes.schedules import Schedule, is_constant
+
+_USUAL_CONFIDENCE = 0.9
 
 
 def stand_in_of(
@@ -142,6 +145,78 @@ def listed_successors(
     found = lists.astype(np.int32)
     found.setflags(write=False)
     return found
+
+
+def confidence_of(given: Any, baseline: Any) -> float | None:
+    """With which probability every episode's policy must meet all constraints."""
+    if baseline is None:
+        if given is not None:
+            raise ParameterError(
+                f"confidence is {shown(given)}, but there is no baseline; give baseline=, the "
+                "policy that is played while data are few."
+            )
+        return None
+    return _USUAL_CONFIDENCE if given is None else require_share("confidence", given)
+
+
+def require_baseline(algorithm: Algorithm, given: Mapping[str, Any]) -> None:
+    """Refuse a learner without the baseline that it starts from, or with what it has no use for."""
+    name, values = algorithm.name, given["baseline_values"]
+    if not algorithm.needs_baseline:
+        if values is not None:
+            raise ParameterError(
+                f"baseline_values was given, but {name} does not start from a baseline; leave it "
+                "out."
+            )
+        return
+    for argument in ("baseline", "baseline_values"):
+        if given[argument] is None:
+            raise ParameterError(
+                f"{name} starts from a policy that is known to be safe; give baseline=, that "
+                "policy, and baseline_values=, what its episodes bring on average in each "
+                f"constraint ({argument} is missing)."
+            )
+    if given["confidence"] is not None:
+        raise ParameterError(
+            f"confidence is {shown(given['confidence'])}, but {name} decides by itself when the "
+            "baseline is played; leave confidence out."
+        )
+
+
+def baseline_values_of(
+    given: Any, units: Units, thresholds: np.ndarray, margins: np.ndarray, words: Words
+) -> np.ndarray | None:
+    """What a baseline reaches in each constraint, `[I]`, in the user's units.
+
+    It must have slack: learners that start from it divide by it.
+    """
+    if given is None:
+        return None
+    count = len(thresholds)
+    try:
+        values = real_numbers(given)
+    except (TypeError, ValueError, OverflowError):
+        values = np.array([np.nan])
+    if count == 0 and np.size(given) == 0:
+        values = np.zeros(0)
+    if values.shape != (count,) or not np.isfinite(values).all():
+        raise ParameterError(
+            f"baseline_values is {shown(given)}, it must be {count} numbers: what an episode of "
+            "the baseline brings on average in each constraint, in its unit."
+        )
+    at_most = units.at_most[1:]
+    stricter = thresholds + np.where(at_most, -margins, margins)
+    slack = np.where(at_most, stricter - values, values - stricter)
+    for index in np.flatnonzero(slack <= 0)[:1].tolist():
+        raise ParameterError(
+            f"the baseline reaches {words.amount(values[index], 1 + index)} in "
+            f"{words.constraint(index)}, which must be {units.senses[index]} "
+            f"{words.amount(stricter[index], 1 + index)}: its slack is "
+            f"{words.amount(slack[index], 1 + index)}; give a baseline with slack in every "
+            "constraint."
+        )
+    values.setflags(write=False)
+    return values
 
 
 def asks_of(approve: Any) -> bool:

@@ -49,7 +49,7 @@ def decided(now: Position, approve: Approve | None, *, judge: bool = False) -> P
         judge: judge the plan that is played again, since much was learned.
     """
     coming = _look(now)
-    baseline, asks = now.declared.baseline is not None, now.declared.asks
+    baseline, asks = now.declared.mixed_baseline is not None, now.declared.asks
     anew = coming.plans is not None and int(coming.plans) != now.playing.plans
     if not now.playing.frozen and (((baseline or asks) and anew) or (baseline and judge)):
         shown = np.asarray(coming.plan) if now.playing.plan is None else _shown_plan(now)
@@ -115,13 +115,17 @@ def _in_wider_units(now: Position, signals: np.ndarray) -> Position:
 
 
 def aiming(now: Position) -> Position:
-    """The position whose learner is told the present thresholds, with their margins."""
-    aims = now.declared.aims(now.playing.margins(now.declared))
-    return now._replace(inputs=dataclasses.replace(now.inputs, thresholds=jnp.asarray(aims)))
+    """The position whose learner is told the present thresholds, with their margins.
+
+    What its baseline reaches is told in the same units.
+    """
+    aims = jnp.asarray(now.declared.aims(now.playing.margins(now.declared)))
+    known = now.declared.known_baseline
+    return now._replace(inputs=dataclasses.replace(now.inputs, thresholds=aims, baseline=known))
 
 
 def _choice(now: Position, plan: np.ndarray | None) -> Choice:
-    baseline, mixture = now.declared.baseline, now.playing.mixture
+    baseline, mixture = now.declared.mixed_baseline, now.playing.mixture
     share = np.float64(0.0 if mixture is None else mixture.share)
     return Choice(plan, baseline, share)
 

@@ -4,12 +4,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 
 from cmdpax.checks import require_count, require_flag, require_index, whole_number
 from cmdpax.errors import ParameterError, shown
 from cmdpax.learners import (
     Algorithm,
+    Baseline,
     Hyperparameters,
     Named,
     Parameter,
@@ -17,12 +19,14 @@ from cmdpax.learners import (
     registered,
 )
 from cmdpax.learners.optimism import Optimism, as_optimism
-from cmdpax.live.baseline import baseline_of, confidence_of
 from cmdpax.live.checking import (
+    baseline_values_of,
+    confidence_of,
     constraint_names_of,
     listed_successors,
     margins_of,
     real_numbers,
+    require_baseline,
     require_in_range,
     require_margin,
     stand_in_of,
@@ -31,6 +35,7 @@ from cmdpax.live.checking import (
 from cmdpax.live.units import Units, declare_units, units_from
 from cmdpax.model.arrays import is_single
 from cmdpax.model.cmdp import Sizes
+from cmdpax.model.policy_forms import baseline_of
 from cmdpax.model.words import SENSES, Words, make_words
 from cmdpax.schemes.schedules import Schedule
 from cmdpax.storage.limits import require_room
@@ -44,6 +49,7 @@ _ARRAYS = (
     "available",
     "margins",
     "baseline",
+    "baseline_values",
 )
 FOREVER = 2**31 - 1
 """The most episodes that can be counted: how many a live system will have is not known."""
@@ -72,6 +78,20 @@ class Declaration(NamedTuple):
     baseline: np.ndarray | None  # [H, S, A], where there is one
     confidence: float | None  # of meeting all constraints, where there is a baseline
     asks: bool  # whether somebody approves plans before they are played
+    baseline_values: np.ndarray | None = None  # [I], where the learner itself starts from it
+
+    @property
+    def mixed_baseline(self) -> np.ndarray | None:
+        """The baseline beside which the agent plays plans; one that its learner needs is not."""
+        return self.baseline if self.baseline_values is None else None
+
+    @property
+    def known_baseline(self) -> Baseline | None:
+        """The baseline that the learner starts from, with what it reaches in its present units."""
+        if self.baseline is None or self.baseline_values is None:
+            return None
+        inward = self.units.thresholds_inward(self.baseline_values, self.sizes.horizon)
+        return Baseline(jnp.asarray(self.baseline), jnp.asarray(inward))
 
     def aims(self, margins: np.ndarray) -> np.ndarray:
         """What the learner aims at, `[I]`: thresholds with margins, in its units."""
@@ -209,9 +229,12 @@ def declare(
     parameters, margin = dict(parameters), given.pop("margin")
     if isinstance(margin, str | Mapping | Schedule) and "margin" in algorithm.names:
         parameters["margin"], margin = margin, None  # a schedule, in the learner's units
+    algorithm.require_constraints(len(thresholds_of(given["thresholds"])))
+    require_baseline(algorithm, given)
     if not algorithm.replans:
         for name in ("baseline", "asks"):
-            if given[name] is not None and given[name] is not False:
+            needed = name == "baseline" and algorithm.needs_baseline
+            if given[name] is not None and given[name] is not False and not needed:
                 said = "approve" if name == "asks" else name
                 raise ParameterError(
                     f"{said} was given, but {algorithm.name} changes its policy in every episode; "
@@ -253,6 +276,7 @@ def _declared(
     baseline: Any,
     confidence: Any,
     asks: bool,
+    baseline_values: Any,
     units: Units | None = None,
     adapts: bool = False,
 ) -> Declaration:
@@ -286,6 +310,7 @@ def _declared(
     if known:
         require_in_range(stand_in, units)
     margins = margins_of(margin, units, stand_in.thresholds, words, sizes.horizon)
+    reached = baseline_values_of(baseline_values, units, stand_in.thresholds, margins, words)
     given = parameters.get("margin")
     if not isinstance(given, str | bool | None):  # words and flags of one's own are something else
         scheduled = Parameter(name="margin", kind="schedule").restore(given, 1)
@@ -316,8 +341,9 @@ def _declared(
         words,
         margins,
         baseline_of(baseline, sizes, words, flags),
-        confidence_of(confidence, baseline),
+        confidence_of(confidence, baseline if reached is None else None),
         require_flag("asks", asks),
+        reached,
     )
 
 

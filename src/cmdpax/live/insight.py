@@ -179,8 +179,8 @@ def uncertainty_of(now: Position, counts: Counts) -> Uncertainty:
     declared, playing = now.declared, now.playing
     units, horizon = declared.units, declared.sizes.horizon
     policies, share = [np.asarray(now.episode.plan)], 1.0
-    if playing.mixture is not None and declared.baseline is not None:
-        policies, share = [*policies, declared.baseline], playing.mixture.share
+    if playing.mixture is not None and declared.mixed_baseline is not None:
+        policies, share = [*policies, declared.mixed_baseline], playing.mixture.share
     values = draw_values(counts, policies, declared.seed)
     mixed = share * values[:, 0] + (1 - share) * values[:, -1]
     inner = mixed[:, 1:] - units.thresholds_inward(declared.thresholds, horizon)

@@ -150,9 +150,9 @@ def decide(
         now = _asked(now, declared, plan, episodes, approve)
     if anew and not now.declined and playing.mixture is not None:
         now = now._replace(made_with=playing.mixture.margins)
-    if declared.baseline is None or declared.confidence is None:
+    if declared.mixed_baseline is None or declared.confidence is None:
         return now
-    policies = [np.asarray(declared.baseline), plan if now.plan is None else now.plan]
+    policies = [np.asarray(declared.mixed_baseline), plan if now.plan is None else now.plan]
     values = draw_values(counts(), policies, declared.seed + plans)
     units, horizon = declared.units, declared.sizes.horizon
     thresholds = units.thresholds_inward(declared.thresholds, horizon)
@@ -175,7 +175,7 @@ def _asked(
     approve: Approve | None,
 ) -> Playing:
     """Let the user decide about a new plan; the first one has nothing that it could replace."""
-    before = playing.plan if playing.plan is not None else declared.baseline
+    before = playing.plan if playing.plan is not None else declared.mixed_baseline
     if before is None or not (np.abs(before - plan) > _FEW).any():
         return playing._replace(plan=plan, declined=0)
     if approve is None:

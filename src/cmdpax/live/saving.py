@@ -21,12 +21,12 @@ import numpy as np
 from cmdpax import version
 from cmdpax.errors import CmdpaxError, FileError
 from cmdpax.live.accounts import COUNTED, RECENT, AgentAccount, Tally, make_account
-from cmdpax.live.baseline import baseline_of
 from cmdpax.live.declaration import Declaration
 from cmdpax.live.episode import Episode
 from cmdpax.live.glimpse import entries_of_glimpse, read_glimpse
 from cmdpax.live.playing import Playing
 from cmdpax.live.record import AgentRecord, Blocks, record_of
+from cmdpax.model.policy_forms import baseline_of
 from cmdpax.storage.archives import read_npz
 from cmdpax.storage.locking import Lock, lock_beside
 from cmdpax.storage.paths import DamagedError, require_file

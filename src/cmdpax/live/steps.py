@@ -45,6 +45,7 @@ class LearnerInputs:
     available: Any  # [H or 1, S, A] or None
     bonuses: Any
     parameters: Any  # numbers and schedules, by name
+    baseline: Any = None  # where the algorithm needs one
 
     @property
     def key(self) -> Key[Array, ""]:
@@ -63,6 +64,7 @@ class LearnerInputs:
             self.bonuses,
             self.stationary,
             available=self.available,
+            baseline=self.baseline,
         )
         parameters = self.algorithm.assemble(self.parameters, self.choices)
         return make_checked(self.algorithm.factory, knowledge, parameters)
@@ -92,6 +94,7 @@ def make_inputs(declared: Declaration, algorithm: Algorithm) -> LearnerInputs:
         None if declared.available is None else jnp.asarray(declared.available),
         cast(declared.optimism.numbers(sizes), float),
         cast(algorithm.numbers(chosen), float),
+        declared.known_baseline,
     )
 
 

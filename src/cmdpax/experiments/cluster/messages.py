@@ -22,7 +22,7 @@ from cmdpax.experiments.measures import MAY_BE_NAN, chosen_columns, identity_col
 from cmdpax.experiments.records import checksum
 from cmdpax.experiments.runs import Batch, Model, Run
 from cmdpax.experiments.specification import read_specification
-from cmdpax.learners import as_algorithm
+from cmdpax.learners import Algorithm, as_algorithm
 from cmdpax.learning.manifest import read_configuration
 from cmdpax.model.cmdp import CMDP
 from cmdpax.model.files import load, save
@@ -66,18 +66,19 @@ def write_order(work: Work, batch: Batch) -> bytes:
     content = {
         "algorithm": batch.algorithm,
         "runs": runs,
-        "specification": _specification(work, batch.algorithm),
+        "specification": _specification(work, batch.runs[0].configuration.algorithm),
         "optima": {fingerprint: work.models[fingerprint].optimum for fingerprint in used},
         "names": {fingerprint: work.models[fingerprint].name for fingerprint in used},
     }
     return json.dumps(content, allow_nan=False).encode()
 
 
-def _specification(work: Work, algorithm: str) -> dict[str, Any]:
-    """Leave out other algorithms: a worker need not have their modules."""
+def _specification(work: Work, algorithm: Algorithm) -> dict[str, Any]:
+    """Leave out other algorithms, whose modules a worker need not have, and their baseline."""
     content = work.wanted.model_dump(mode="json")
-    own = [entry for entry in content["algorithms"] if entry["name"] == algorithm]
-    return content | {"algorithms": own}
+    own = [entry for entry in content["algorithms"] if entry["name"] == algorithm.name]
+    needed = {} if algorithm.needs_baseline else {"baseline": None}
+    return content | {"algorithms": own} | needed
 
 
 def write_model(cmdp: CMDP) -> bytes:

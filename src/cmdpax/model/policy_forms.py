@@ -1,4 +1,4 @@
-"""A baseline: the policy of a live system before it had an agent, as the user has it."""
+"""A baseline as the user has it: a table, actions, a mapping, or a function of the state."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -6,14 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from cmdpax.checks import require_share
 from cmdpax.errors import CmdpaxError, ParameterError, shown
 from cmdpax.model.arrays import is_single
 from cmdpax.model.cmdp import Sizes
 from cmdpax.model.policy import Policy
 from cmdpax.model.words import Words
 
-_USUAL = 0.9
 _ROUNDING = 1e-12  # of a sum of probabilities, which is left as it is
 _FORMS = (
     "give a policy [H, S, A] or [S, A] of probabilities, an action for every state, or a function "
@@ -59,18 +57,6 @@ def baseline_of(
     return policy
 
 
-def confidence_of(given: Any, baseline: Any) -> float | None:
-    """With which probability every episode's policy must meet all constraints."""
-    if baseline is None:
-        if given is not None:
-            raise ParameterError(
-                f"confidence is {shown(given)}, but there is no baseline; give baseline=, the "
-                "policy that is played while data are few."
-            )
-        return None
-    return _USUAL if given is None else require_share("confidence", given)
-
-
 def _table(given: Any, sizes: Sizes, words: Words) -> np.ndarray:
     """What was given as numbers or names."""
     if isinstance(given, Mapping):
@@ -114,7 +100,7 @@ def _in_order(policy: Policy, words: Words) -> np.ndarray:
             continue
         if set(theirs) != set(ours):
             other = sorted(set(theirs) ^ set(ours))[0]
-            owner = "baseline" if other in theirs else "agent"
+            owner = "baseline" if other in theirs else "model"
             raise ParameterError(
                 f"only the {owner} has the {kind} {shown(other)}; give both the same {kind}s."
             )

@@ -27,6 +27,7 @@ import cmdpax
 import cmdpax.gymnasium
 from cmdpax.cli import main
 from cmdpax.cli.output import results
+from cmdpax.learners import as_algorithm, field
 
 ROOT = Path(__file__).parent.parent
 PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md"]
@@ -148,10 +149,21 @@ def test_the_table_of_algorithms_has_every_parameter():
         "<!-- table: algorithms -->"
     )
     for name in cmdpax.algorithms():
-        assert f"| `{name}` | yes |" in table
+        anytime = "yes" if as_algorithm(name).anytime else "no"
+        assert f"| `{name}` | {anytime} |" in table
     assert table.count("| `max_multiplier` | λ_max | 6 | > 0 | largest multiplier |") == 4
     assert table.count("| `regularization` | τ | 0.02 |") == 2
     assert "<!-- table: algorithms -->" in (ROOT / "docs" / "learning.md").read_text("utf-8")
+
+
+def test_the_table_of_the_field_says_what_its_learners_need():
+    text = (ROOT / "docs" / "field.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([\w-]+)` \|([^|]+)\|([^|]+)\|([^|]+)\|[^|]+\|$", text, re.MULTILINE)
+    assert sorted(row[0] for row in rows) == sorted(known.name for known in field.ALGORITHMS)
+    for name, _, needs, constraints in rows:
+        known = as_algorithm(name)
+        assert ("$K$" in needs, "baseline" in needs) == (not known.anytime, known.needs_baseline)
+        assert constraints.strip() == str(known.max_constraints or "any")
 
 
 @pytest.mark.whole

@@ -8,13 +8,14 @@ from typing import Any
 import jax
 import numpy as np
 
-from cmdpax.checks import require_flag
+from cmdpax.checks import check_choice, require_flag
 from cmdpax.errors import OrderError, ParameterError
 from cmdpax.jax_context import in_double_precision
 from cmdpax.learners import DEFAULT_ALGORITHM, Named, as_algorithm
 from cmdpax.learners.optimism import Optimism
 from cmdpax.live import course, saving
 from cmdpax.live.accounts import Tally
+from cmdpax.live.background import Background
 from cmdpax.live.checking import asks_of, either_names
 from cmdpax.live.declaration import declare
 from cmdpax.live.episode import Episode, EpisodeRecord, episodes_of
@@ -79,6 +80,10 @@ class Agent(AgentView):
             there is a baseline; None is 0.9.
         approve: called with a `PolicyChange` before a new plan is played; where it returns False
             the plan is not played.
+        plan: "foreground" learns and plans in `end`; "background" does so in a thread, while the
+            old policy is played on. Then `end` takes as long as it takes to count, `approve` is
+            called in that thread, and which episode a plan is first played in depends on how long
+            it took; what went wrong in the thread is raised by the next `end`.
         parameters: those of the algorithm, as for `learn`. In the paper's algorithms, λ_max bounds
             the multipliers of signals scaled to [0, 1].
 
@@ -127,13 +132,14 @@ class Agent(AgentView):
         baseline_values: Any = None,
         confidence: float | None = None,
         approve: Approve | None = None,
+        plan: str = "foreground",
         **parameters: Any,
     ) -> None:
         """Check the declaration, and compile."""
         given = dict(locals())
         known = as_algorithm(algorithm)
         chosen = given.pop("parameters")
-        about = {name: given[name] for name in given if name not in ("self", "algorithm")}
+        about = {name: given[name] for name in given if name not in ("self", "algorithm", "plan")}
         known_names = tuple(about)
         about |= {"unit_names": about.pop("units"), "asks": asks_of(about.pop("approve"))}
         about["names"] = either_names(names, about.pop("constraint_names"))
@@ -142,7 +148,7 @@ class Agent(AgentView):
         with jax.enable_x64(True):
             inputs = make_inputs(declared, known)
             first = Position(declared, begin(inputs), tally, Episode(), Playing(), inputs)
-            self._go_on(first, approve)
+            self._go_on(first, approve, plan)
 
     # ------------------------------------------------------------------------------- ask and tell
 
@@ -219,13 +225,17 @@ class Agent(AgentView):
         self._require("end")
         episode, number = self._now.episode, self.episode
         signals = np.reshape(episode.observed, (-1, 1 + self._sizes.num_constraints))
-        if episode.steps:
-            begun, before = time.perf_counter(), episode.plans
-            learned = course.learned(self._now, episode, played=True)
-            now = course.decided(learned, self._approve)
-            planned = before is not None and int(now.episode.plans) > int(before)
-            seconds = time.perf_counter() - begun if planned else now.seconds
-            self._now = now._replace(seconds=seconds)
+        if episode.steps and self._background is not None and course.fits(self._now, episode):
+            self._background.require_sound()
+            now = course.accounted(self._now, episode)
+            found = self._background.follow(self._now, episode)
+            self._now = course.seen(now if found is None else found._replace(tally=now.tally))
+        elif episode.steps:
+            self._settle()
+            begun = time.perf_counter()
+            now = course.learned(self._now, episode, played=True)
+            now = course.decided(now, self._approve)
+            self._now = course.timed(now, episode.plans, begun)
         else:
             self._now = self._now._replace(episode=episode._replace(states=(), action=None))
         returns = signals.sum(axis=0)
@@ -244,6 +254,7 @@ class Agent(AgentView):
                 belong in the account; others only teach.
         """
         self._require("feed")
+        self._settle()
         own = require_flag("own", own)
         episodes = episodes_of(log, self.declaration)
         self._now.tally.require_room(len(episodes), self._sizes.horizon)
@@ -270,6 +281,7 @@ class Agent(AgentView):
         not played until `resume`.
         """
         self._require("freeze")
+        self._settle()
         now, playing = self._now, self._now.playing
         plan = now.episode.plan if playing.plan is None else playing.plan
         self._now = now._replace(playing=playing._replace(plan=np.array(plan), frozen=True))
@@ -279,6 +291,7 @@ class Agent(AgentView):
     def resume(self) -> None:
         """Play the learner's plans again, after `freeze`."""
         self._require("resume")
+        self._settle()
         now, playing = self._now, self._now.playing
         if not playing.frozen:
             raise OrderError("agent.resume was called, but the agent is not frozen.")
@@ -290,7 +303,11 @@ class Agent(AgentView):
 
     @in_turn
     def save(self, path: str | Path) -> None:
-        """Write everything to a file, whole or not at all; no other process may save to it then."""
+        """Write everything to a file, whole or not at all; no other process may save to it then.
+
+        A plan that is made in the background is waited for; an open episode goes on with it.
+        """
+        self._settle()
         self._owned.require(Path(path))
         saving.save(Path(path), self._now)
 
@@ -302,6 +319,7 @@ class Agent(AgentView):
         *,
         algorithm: Named | None = None,
         approve: Approve | None = None,
+        plan: str = "foreground",
     ) -> "Agent":
         """An agent that goes on where the saved one was.
 
@@ -310,6 +328,7 @@ class Agent(AgentView):
             algorithm: the factory, where it is your own, or its address: files are never a reason
                 to import anything. It is compared by its name.
             approve: who approves plans, where the saved agent asked.
+            plan: "foreground" or "background", as for an agent that is made.
 
         Raises:
             FileError: the file is damaged, not an agent's, or from another version.
@@ -323,25 +342,29 @@ class Agent(AgentView):
         inputs = make_inputs(found.declared, known)
         state = saving.restore(Path(path), found.state, jax.eval_shape(begin, inputs))
         agent = cls.__new__(cls)
-        agent._go_on(found._replace(state=state, inputs=inputs), approve)
+        agent._go_on(found._replace(state=state, inputs=inputs), approve, plan)
         return agent
 
     # -------------------------------------------------------------------------------------- inside
 
     @in_double_precision
-    def _go_on(self, position: Position, approve: Approve | None) -> None:
+    def _go_on(self, position: Position, approve: Approve | None, plan: str) -> None:
         """Take up a position, and compile every program before the first decision."""
+        check_choice("plan", plan, ("foreground", "background"))
+        self._background = Background(approve) if plan == "background" else None
         self._turn, self._owned, self._approve = Turn(), saving.Owned(), approve
-        before, sizes = position.episode, position.declared.sizes
         now = course.decided(course.aiming(position), approve)
-        episode = now.episode._replace(
-            states=before.states,
-            actions=before.actions,
-            observed=before.observed,
-            action=before.action,
-        )
-        self._now = now._replace(episode=episode)
-        course.compile_all(self._now, np.zeros((0, 1 + sizes.num_constraints)))
+        self._now = now._replace(episode=now.episode.going_on(position.episode))
+        num_constraints = position.declared.sizes.num_constraints
+        course.compile_all(self._now, np.zeros((0, 1 + num_constraints)))
+
+    @in_double_precision
+    def _settle(self) -> None:
+        """Wait for the thread that learns, if there is one, and take up what it made."""
+        found = None if self._background is None else self._background.settle()
+        if found is not None:
+            later = course.seen(found._replace(tally=self._now.tally))
+            self._now = later._replace(episode=later.episode.going_on(self._now.episode))
 
     def _require(self, call: str) -> None:
         self._now.episode.require(call, self._sizes.horizon)

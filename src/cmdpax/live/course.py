@@ -4,6 +4,7 @@ A position is replaced as a whole, so that an interruption leaves the agent as i
 """
 
 import dataclasses
+import time
 from typing import Any
 
 import jax
@@ -23,16 +24,36 @@ def learned(now: Position, episode: Episode, *, played: bool) -> Position:
     """The position after an episode, which the agent played or only learns from."""
     now = _in_wider_units(now, np.asarray(episode.observed))
     declared, signals = now.declared, np.asarray(episode.observed)
-    units, sizes = declared.units, declared.sizes
-    trajectory = trajectory_of(sizes, episode, units.inward(signals))
+    trajectory = trajectory_of(declared.sizes, episode, declared.units.inward(signals))
     number = np.int32(now.tally.learned + 1)
     state = follow(now.inputs, now.state, trajectory, number)
-    missing = sizes.horizon - len(signals)
-    missed = units.misses(signals.sum(axis=0)[1:], declared.thresholds, missing)
-    tally = dataclasses.replace(now.tally, fed=now.tally.fed + 1)
     if played:
-        tally = now.tally.after(signals, missed, now.episode.multipliers, missing, units)
-    return now._replace(state=state, tally=tally)
+        return accounted(now, episode)._replace(state=state)
+    return now._replace(state=state, tally=dataclasses.replace(now.tally, fed=now.tally.fed + 1))
+
+
+def accounted(now: Position, episode: Episode) -> Position:
+    """The position with an episode in its account, from which nothing was learned yet."""
+    signals, units = np.asarray(episode.observed), now.declared.units
+    missing = now.declared.sizes.horizon - len(signals)
+    missed = units.misses(signals.sum(axis=0)[1:], now.declared.thresholds, missing)
+    tally = now.tally.after(signals, missed, now.episode.multipliers, missing, units)
+    return now._replace(tally=tally)
+
+
+def fits(now: Position, episode: Episode) -> bool:
+    """Whether the ranges hold what was observed; only those that are not declared may not."""
+    units, signals = now.declared.units, np.asarray(episode.observed)
+    if units.declared.all():
+        return True
+    anew = now.tally.learned == 0
+    return units.widened(signals.min(axis=0), signals.max(axis=0), anew=anew) is units
+
+
+def timed(now: Position, plans_before: Any, begun: float) -> Position:
+    """The position with what the last plan took, if there is one that was not there before."""
+    planned = plans_before is not None and int(now.episode.plans) > int(plans_before)
+    return now._replace(seconds=time.perf_counter() - begun) if planned else now
 
 
 def seen(now: Position) -> Position:

@@ -66,6 +66,15 @@ class Episode(NamedTuple):
             action=None,
         )
 
+    def going_on(self, before: "Episode") -> "Episode":
+        """What happened in an open episode, with the policy of this one from now on."""
+        return self._replace(
+            states=before.states,
+            actions=before.actions,
+            observed=before.observed,
+            action=before.action,
+        )
+
     def expects(self, horizon: int) -> str:
         """The call that comes next; `end` is allowed earlier."""
         if not self.states:

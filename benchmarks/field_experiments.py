@@ -72,7 +72,8 @@ def measured(name: str, learner: str, num_episodes: int, seeds: int) -> str:
     found = history.summary()
     cells = [np.mean(found[f"strong_{kind}"]) for kind in ("objective", "constraints")]
     unsafe = 100 * np.mean(found["unsafe_at_0.01"])
-    return f"| {name} | {learner} | {cells[0]:.0f} | {cells[1]:.0f} | {unsafe:.1f} % | {seconds:.0f} |"
+    numbers = f"{cells[0]:.0f} | {cells[1]:.0f} | {unsafe:.1f} % | {seconds:.0f}"
+    return f"| {name} | {learner} | {numbers} |"
 
 
 def main() -> None:
@@ -84,7 +85,8 @@ def main() -> None:
     parser.add_argument("--experiments", nargs="+", default=list(EXPERIMENTS))
     chosen = parser.parse_args()
     warnings.simplefilter("ignore")
-    print("| experiment | learner | objective | constraint | unsafe | s |\n|---|---|--:|--:|--:|--:|")
+    print("| experiment | learner | objective | constraint | unsafe | s |")
+    print("|---|---|--:|--:|--:|--:|")
     for name in chosen.experiments:
         for learner in chosen.learners:
             print(measured(name, learner, chosen.episodes, chosen.seeds), flush=True)

@@ -305,6 +305,13 @@ def counts_of_rows(statistics: Statistics) -> Integer[Array, "H S A T"]:
     return jnp.stack(counts) if isinstance(counts, tuple) else counts
 
 
+def means_of_rows(knowledge: Knowledge, statistics: Statistics) -> Float[Array, "H S A T"]:
+    """The rows of p̄ entry by entry; H is 1 where the steps share their counts."""
+    rows = statistics.storage[1]
+    together = jnp.stack(rows) if isinstance(rows, tuple) else rows
+    return together if knowledge.support is not None else jnp.moveaxis(together, 1, -1)
+
+
 def transition_counts(knowledge: Knowledge, statistics: Statistics) -> Integer[Array, "H S A S"]:
     """How often each state followed, `[H, S, A, S]`; H is 1 where the steps share their counts."""
     counts = counts_of_rows(statistics)

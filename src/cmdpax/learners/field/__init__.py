@@ -6,6 +6,9 @@ from memory, the docstring says "after …; constants ours".
 """
 
 from cmdpax.learners.algorithm import Algorithm
+from cmdpax.learners.field.opt_dual import ALGORITHM as OPT_DUAL
 
-ALGORITHMS: tuple[Algorithm, ...] = ()
+ALGORITHMS: tuple[Algorithm, ...] = (
+    OPT_DUAL,
+)
 """All of them, for the registry."""

@@ -83,8 +83,8 @@ def algorithms() -> list[str]:
 
     Examples:
         >>> import cmdpax
-        >>> cmdpax.algorithms()[:3]
-        ['optimistic-planning', 'posterior-sampling', 'regularized-dual']
+        >>> cmdpax.algorithms()[-2:]
+        ['vanilla-dual', 'vanilla-primal-dual']
     """
     return sorted(_BY_NAME)
 

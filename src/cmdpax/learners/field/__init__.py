@@ -11,6 +11,7 @@ from cmdpax.learners.field.flexdome import ALGORITHM as FLEXDOME
 from cmdpax.learners.field.opt_dual import ALGORITHM as OPT_DUAL
 from cmdpax.learners.field.opt_pess_primal_dual import ALGORITHM as OPT_PESS_PRIMAL_DUAL
 from cmdpax.learners.field.opt_primal_dual import ALGORITHM as OPT_PRIMAL_DUAL
+from cmdpax.learners.field.triple_q import ALGORITHM as TRIPLE_Q
 from cmdpax.learners.field.uopt_rpgpd import ALGORITHM as UOPT_RPGPD
 
 ALGORITHMS: tuple[Algorithm, ...] = (
@@ -19,6 +20,7 @@ ALGORITHMS: tuple[Algorithm, ...] = (
     OPT_DUAL,
     OPT_PESS_PRIMAL_DUAL,
     OPT_PRIMAL_DUAL,
+    TRIPLE_Q,
     UOPT_RPGPD,
 )
 """All of them, for the registry."""

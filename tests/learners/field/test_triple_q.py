@@ -4,6 +4,8 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -11,6 +13,10 @@ import cmdpax
 import learning_reference
 import reference
 from available_cases import case
+from cmdpax.jax_context import cast
+from cmdpax.learners.statistics import Trajectory
+from cmdpax.learning.loop import make_learner, stack_runs
+from configurations import configured, designed
 from learning_cases import logged, model
 from learning_reference import Seen
 
@@ -89,6 +95,30 @@ def test_others_than_the_available_actions_play_no_part() -> None:
     plain = cmdpax.replay(one.plain, "triple-q", log, **given)
     np.testing.assert_array_equal(wide.policies, one.widened(plain.policies))
     np.testing.assert_allclose(wide.multipliers, plain.multipliers, rtol=0, atol=1e-12)
+
+
+@pytest.mark.usefixtures("double_precision")
+def test_steps_that_did_not_happen_teach_nothing() -> None:
+    """A live system cuts an episode short: the steps after that have action A."""
+    cmdp = cast(model(1), float)
+    configuration = configured("triple-q", num_episodes=40, **GIVEN)
+    runs = stack_runs(cmdp.sizes, [configuration], 40, float)
+    one = jax.tree.map(lambda array: array[0], runs)
+    learner = make_learner(designed(configuration), cmdp, one)
+    states = jnp.array([1, 2, 0, 0], jnp.int32)
+    signals = (jnp.ones(3), jnp.ones((1, 3)))
+    before, key = learner.init(jax.random.key(0)), jax.random.key(1)
+    cut = Trajectory(states, jnp.array([1, 2, 2], jnp.int32), *signals)
+    after = learner.update(before, cut, key)
+    assert np.argwhere(after.visits).tolist() == [[0, 1, 1]]
+    changed = np.argwhere((after.tables != before.tables).any(axis=1))
+    assert changed.tolist() == [[0, 1, 1]]
+    assert after.gathered == before.tables[0, 1, 1, 1]
+    never = cut._replace(actions=jnp.full(3, 2, jnp.int32))
+    nothing = learner.update(before, never, key)
+    assert not nothing.visits.any()
+    assert nothing.gathered == 0
+    np.testing.assert_array_equal(nothing.tables, before.tables)
 
 
 def test_it_learns_without_a_model() -> None:

@@ -96,6 +96,7 @@ def test_the_loop_of_the_notebook_is_its_reference(instance: uopt_notebook.Insta
         np.testing.assert_allclose(state.multiplier, lam, rtol=0, atol=1e-10)
 
 
+@pytest.mark.whole
 def test_it_runs_and_hardly_differs_from_the_learner(instance: uopt_notebook.Instance) -> None:
     cmdp = uopt_notebook.as_cmdp(instance)
     with jax.enable_x64(False):

@@ -16,7 +16,7 @@ from cmdpax.schemes.parameters import SCHEDULE_PARTS, Parameter, choose, paramet
 _MODEL = "cmdp horizon initial num_actions num_states rewards constraint_rewards thresholds"
 _LIVE = (
     "successors available reward_range constraint_ranges senses names seed units baseline "
-    "baseline_values plan"
+    "baseline_values plan approve confidence"
 )
 _WORDS = "state_names action_names constraint_names objective_name"
 _RUN = "algorithm num_episodes seeds optimism observations record unsafe_at potential log precision"

@@ -22,7 +22,7 @@ from cmdpax.learners.statistics import (
 )
 from cmdpax.model.transitions import at_step, backup_signals
 from cmdpax.paper.audit import Audit, Problem, library_scheme
-from cmdpax.schemes.iteration import evaluate_with_entropy
+from cmdpax.schemes.exact import evaluate_with_entropy
 from cmdpax.schemes.updates import dual_descent, lagrangian, mirror_ascent
 from learning_cases import model
 

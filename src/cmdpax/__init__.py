@@ -62,6 +62,7 @@ from cmdpax.planning import (
 from cmdpax.schemes import presets as parameters
 from cmdpax.schemes import schedules
 from cmdpax.schemes.iteration import Iterates, iterate
+from cmdpax.schemes.registry import scheme_names
 from cmdpax.version import __version__
 
 if TYPE_CHECKING:
@@ -178,6 +179,7 @@ __all__ = [
     "results",
     "save",
     "schedules",
+    "scheme_names",
     "slater_gap",
     "solve",
     "solve_many",

@@ -5,13 +5,14 @@ import importlib
 import inspect
 import itertools
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from cmdpax.errors import ParameterError, in_line, nearest_name, shown
+from cmdpax.errors import ParameterError, in_line, shown
 from cmdpax.learners.base import Factory
+from cmdpax.schemes.choosing import HasParameters
 from cmdpax.schemes.hyperparameters import Hyperparameters, require_damped
-from cmdpax.schemes.parameters import SCHEDULE_PARTS, Parameter, choose, parameters_of
+from cmdpax.schemes.parameters import SCHEDULE_PARTS, Parameter, parameters_of
 
 _MODEL = "cmdp horizon initial num_actions num_states rewards constraint_rewards thresholds"
 _LIVE = (
@@ -32,7 +33,7 @@ _RESERVED_PREFIXES = ("optimism_", "unsafe_at_")
 
 
 @dataclasses.dataclass(frozen=True)
-class Algorithm:
+class Algorithm(HasParameters):
     """A learning algorithm, with all that is known about it before it runs.
 
     Attributes:
@@ -86,70 +87,11 @@ class Algorithm:
             object.__setattr__(self, "check", require_damped)
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The names of its parameters."""
-        return tuple(parameter.name for parameter in self.parameters)
-
-    @property
     def program(self) -> "Algorithm":
         """Itself without name, defaults and ranges: algorithms of one factory share a program."""
         bare = tuple(Parameter(name=one.name, kind=one.kind) for one in self.parameters)
         return dataclasses.replace(
             self, name="", summary="", parameters=bare, baseline=False, check=None
-        )
-
-    def choose(
-        self, given: Mapping[str, Any], num_episodes: int, others: Iterable[str] = ()
-    ) -> Any:
-        """The record of what the user gave and of the defaults, checked.
-
-        Args:
-            given: by name; None stands for the default.
-            num_episodes: K, or the most that there can be.
-            others: names that are known where parameters are given, for the hint.
-
-        Raises:
-            ParameterError: a name is unknown, or a value is impossible.
-        """
-        for name in given:
-            if name not in self.names:
-                hint = nearest_name(name, {*self.names, *others})
-                raise ParameterError(f"{self.name} has no parameter {name!r}; {hint}.")
-        chosen = choose(self.record, self.parameters, given, num_episodes)
-        if self.check is not None:
-            self.check(chosen, num_episodes)
-        return chosen
-
-    def describe(self, chosen: Any) -> dict[str, Any]:
-        """A record as JSON holds it."""
-        return {one.name: one.plain(getattr(chosen, one.name)) for one in self.parameters}
-
-    def restore(self, described: Mapping[str, Any], num_episodes: int) -> Any:
-        """The record that `describe` wrote down, checked anew."""
-        for name in self.names:
-            if name not in described:
-                raise ParameterError(f"{self.name} has the parameter {name!r}, which is missing.")
-        given = {
-            one.name: one.restore(described[one.name], num_episodes) for one in self.parameters
-        }
-        return self.choose(given, num_episodes)
-
-    def numbers(self, chosen: Any) -> dict[str, Any]:
-        """The part of a record that is data: numbers and schedules."""
-        return {
-            one.name: getattr(chosen, one.name) for one in self.parameters if not one.is_compiled_in
-        }
-
-    def choices(self, chosen: Any) -> tuple[tuple[str, Any], ...]:
-        """The part of a record that is compiled in."""
-        return tuple(
-            (one.name, getattr(chosen, one.name)) for one in self.parameters if one.is_compiled_in
-        )
-
-    def lengths(self, chosen: Any) -> tuple[int, ...]:
-        """How many numbers each list of them has: arrays of other shapes need another program."""
-        return tuple(
-            len(getattr(chosen, one.name)) for one in self.parameters if one.kind == "numbers"
         )
 
     def require_constraints(self, count: int) -> None:
@@ -165,10 +107,6 @@ class Algorithm:
                 f"{self.name} handles {most} {noun}, the CMDP has {count}; use an algorithm that "
                 "handles any number, such as 'replanning'."
             )
-
-    def assemble(self, numbers: Mapping[str, Any], choices: tuple[tuple[str, Any], ...]) -> Any:
-        """The record of both parts, of which the numbers may be traced."""
-        return self.record(**numbers, **dict(choices))
 
 
 def _record_of(factory: Any) -> Any:

@@ -47,6 +47,29 @@ def mirror_ascent(
     return jax.nn.log_softmax(log_policy + step_size * q_values, axis=-1)
 
 
+def projected_ascent(
+    log_policy: Float[Array, "*H S A"],
+    q_values: Float[Array, "*H S A"],
+    step_size: Float[Array, ""],
+    available: Flags | None = None,
+) -> Float[Array, "*H S A"]:
+    """log π_{k+1} of projected gradient ascent: π_{k+1} = Proj(π_k + ηQ_k), onto the simplex.
+
+    The projection of y is x_a = max(y_a - θ, 0), θ the number that makes the sum 1: if the m
+    largest entries stay positive, θ = (their sum - 1)/m, and m is the largest number for which
+    the m-th entry exceeds that θ. Actions that are not available are left out.
+    """
+    moved = only_available(jnp.exp(log_policy) + step_size * q_values, available)
+    descending = jnp.sort(moved, axis=-1)[..., ::-1]
+    there = jnp.isfinite(descending)
+    sums = jnp.cumsum(jnp.where(there, descending, 0), axis=-1)
+    counts = jnp.arange(1, moved.shape[-1] + 1, dtype=moved.dtype)
+    levels = (sums - 1) / jnp.broadcast_to(counts, sums.shape)
+    kept = jnp.sum(there & (descending > levels), axis=-1, keepdims=True)
+    level = jnp.take_along_axis(levels, kept - 1, axis=-1)
+    return jnp.log(jnp.maximum(moved - level, 0))
+
+
 def dual_descent(
     multipliers: Float[Array, " I"],
     slacks: Float[Array, " I"],
@@ -115,6 +138,12 @@ def lagrangian(
 
     The entropy is masked where τ = 0, so that a grid may contain it.
     """
-    plain = q_values[:, 0] + jnp.einsum("i,hisa->hsa", multipliers, q_values[:, 1:-1])
     entropy = jnp.where(regularization > 0, regularization * q_values[:, -1], 0)
-    return plain + entropy
+    return weighted(q_values[:, :-1], multipliers) + entropy
+
+
+def weighted(
+    signals: Float[Array, "H J S A"], multipliers: Float[Array, " I"]
+) -> Float[Array, "H S A"]:
+    """Q_r + Σ_i λ_i Q_{u_i}, or r + λᵀu, from r and u in this order."""
+    return signals[:, 0] + jnp.einsum("i,hisa->hsa", multipliers, signals[:, 1:])

@@ -14,7 +14,7 @@ from cmdpax.learning.loop import play
 from cmdpax.model.evaluation import occupancy, signal_array
 from cmdpax.model.transitions import Successors, Transposed, at_step
 from cmdpax.paper.audit.problem import Problem, Step
-from cmdpax.schemes.iteration import evaluate_with_entropy
+from cmdpax.schemes.exact import evaluate_with_entropy
 from cmdpax.schemes.potential import potential
 
 

@@ -15,7 +15,7 @@ from cmdpax.model.transitions import at_step, backup
 from cmdpax.paper.audit.statement import Statement
 from cmdpax.planning.saddle_point import solve_regularized
 from cmdpax.planning.solution import slater_gap, solve
-from cmdpax.schemes.iteration import evaluate_with_entropy
+from cmdpax.schemes.exact import evaluate_with_entropy
 from cmdpax.schemes.potential import potential
 from cmdpax.schemes.updates import lagrangian, primal_dual_step
 

@@ -13,6 +13,7 @@ import pytest
 
 import cmdpax
 from cmdpax.learners import DEFAULT_ALGORITHM, Algorithm, Hyperparameters, as_algorithm, registered
+from cmdpax.schemes.registry import as_scheme
 from learning_cases import OURS
 from sweep_cases import OWN, geared
 
@@ -77,6 +78,7 @@ class TestListing:
         code, out, err = run("algorithms")
         assert (code, err) == (0, "")
         assert re.findall(r"^([\w-]+) \(default\): ", out, re.MULTILINE) == [DEFAULT_ALGORITHM]
+        out, _ = re.split(rf"^{cmdpax.scheme_names()[0]} \(", out, flags=re.MULTILINE)
         out = out.replace(" (default): ", ": ")
         heads = re.findall(r"^([\w-]+): (.*)$", out, re.MULTILINE)
         assert sorted([*RANGES, *PLANNING]) == sorted(OURS)
@@ -103,11 +105,33 @@ class TestListing:
             for one in known.parameters:
                 assert one.help.split()[0] in table
 
+    def test_every_scheme_with_every_parameter(self, run):
+        _, out, _ = run("algorithms")
+        parts = re.split(r"^([\w-]+) \(a scheme of `cmdpax iterate`\): ", out, flags=re.MULTILINE)
+        assert parts[1::2] == cmdpax.scheme_names()
+        for name, text in zip(parts[1::2], parts[2::2], strict=True):
+            known = as_scheme(name)
+            assert text.splitlines()[0] == known.summary
+            for one in known.parameters:
+                assert f"│ {one.name}" in text
+                assert one.help.split()[0] in text
+
+    def test_schemes_as_json(self, run):
+        _, out, _ = run("algorithms", "--json")
+        found = {one["name"]: one for one in json.loads(out)["schemes"]}
+        assert list(found) == cmdpax.scheme_names()
+        for name, one in found.items():
+            assert set(one) == {"name", "summary", "source", "parameters"}
+            assert all(one.values())
+            assert [each["name"] for each in one["parameters"]] == list(as_scheme(name).names)
+        assert found["augmented-lagrangian"]["parameters"][1]["kind"] == "whole number"
+        assert found["reload"]["parameters"][0]["default"] == [0.1, 0.0, 0.0]
+
     def test_as_json(self, run):
         code, out, err = run("algorithms", "--json")
         assert (code, err, out.count("\n")) == (0, "", 1)
         found = json.loads(out)
-        assert list(found) == ["algorithms"]
+        assert list(found) == ["algorithms", "schemes"]
         assert [one["name"] for one in found["algorithms"]] == cmdpax.algorithms()
         for one in found["algorithms"]:
             assert set(one) == {

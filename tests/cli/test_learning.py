@@ -266,6 +266,25 @@ class TestIterate:
             assert archive["multipliers"].shape == (40, 1)
         assert (tmp_path / "curve.png").read_bytes().startswith(PICTURE)
 
+    def test_help_lists_the_schemes(self, run):
+        code, out, _ = run("iterate", "--help")
+        assert code == 0
+        words = " ".join(re.sub("[│\n]", " ", out).split())
+        assert f"One of: {', '.join(cmdpax.scheme_names())}." in words
+
+    def test_a_scheme_of_the_field(self, run, saved_bandit):
+        given = ("--iterations", "40", "-p", "penalty=2*k^0.5", "-p", "inner_steps=3", "--json")
+        code, out, err = run("iterate", "m.npz", "--scheme", "augmented-lagrangian", *given)
+        assert (code, err) == (0, "")
+        found = cmdpax.iterate(
+            saved_bandit,
+            "augmented-lagrangian",
+            num_iterations=40,
+            penalty=cmdpax.schedules.power(2, -0.5),
+            inner_steps=3,
+        )
+        assert json.loads(out)["last_multipliers"] == pytest.approx(found.multipliers[-1])
+
     def test_the_dual_scheme(self, run):
         code, out, _ = run("iterate", "m.npz", "--scheme", "dual", "--iterations", "40", "--json")
         assert code == 0
@@ -275,10 +294,16 @@ class TestIterate:
         ("arguments", "sentence"),
         [
             (["--scheme", "primal"], "scheme is 'primal'; did you mean 'primal-dual'?"),
-            (["-p", "policy_floor=2"], "policy_floor is 2, it must be between 0 and 1"),
+            (["-p", "policy_floor=2"], "policy_floor is 2, it must not exceed 1."),
             (["-p", "policy_floor=0.1*k^-1"], "policy_floor"),
-            (["--scheme", "dual", "-p", "policy_floor=0.1"], "the dual one plans."),
-            (["-p", "margin=0.1"], "unknown parameter 'margin'"),
+            (
+                ["--scheme", "dual", "-p", "policy_floor=0.1"],
+                "dual has no parameter 'policy_floor'",
+            ),
+            (["-p", "margin=0.1"], "primal-dual has no parameter 'margin'"),
+            (["--scheme", "pid", "-p", "integral=1"], "did you mean 'integral_gain'?"),
+            (["--scheme", "pid", "-p", "integral_gain=-1"], "integral_gain is -1, it must not be"),
+            (["--scheme", "accelerated-dual", "-p", "regularization=0"], "use dual."),
             (["--iterations", "0"], "num_iterations is 0, it must be a whole number"),
             (["--plot", "curve.txt"], "pictures are .png, .pdf, .svg files."),
         ],

@@ -16,6 +16,7 @@ SETTINGS: list[dict[str, Any]] = [
     {"scheme": "primal-dual", "regularization": 0.05, "policy_floor": 0.3},
     {"scheme": "dual"},
     {"scheme": "dual", "regularization": 0.05},
+    *({"scheme": name} for name in cmdpax.scheme_names() if name not in ("dual", "primal-dual")),
 ]
 
 

@@ -28,7 +28,10 @@ from cmdpax.errors import FileError, ParameterError, nearest_name
 from cmdpax.intervals import interval
 from cmdpax.learners import DEFAULT_ALGORITHM, Algorithm, as_algorithm
 from cmdpax.learning.settings import SAFEST
+from cmdpax.schemes.choosing import HasParameters
 from cmdpax.schemes.parameters import in_words
+from cmdpax.schemes.registry import as_scheme
+from cmdpax.schemes.scheme import Scheme
 from cmdpax.storage.writing import require_target, write_npz
 
 Parameters = Annotated[
@@ -44,25 +47,34 @@ _TOLD = ("algorithm", "num_episodes", "optimum", "support", "stationary")
 
 
 def algorithms(as_json: AsJson = False) -> None:
-    """List the learning algorithms and their parameters."""
+    """List the learning algorithms, the schemes of `iterate`, and their parameters."""
     known = [as_algorithm(name) for name in cmdpax.algorithms()]
+    schemes = [as_scheme(name) for name in cmdpax.scheme_names()]
     if as_json:
-        print_json({"algorithms": [_described(algorithm) for algorithm in known]})
+        listed = {"algorithms": [_described(algorithm) for algorithm in known]}
+        print_json(listed | {"schemes": [_described_scheme(scheme) for scheme in schemes]})
         return
     for algorithm in known:
         needs = "".join(_needs(algorithm))
         usual = " (default)" if algorithm.name == DEFAULT_ALGORITHM else ""
         results.print(f"{algorithm.name}{usual}: {algorithm.summary}{needs}")
-        rows = [
-            (one.name, one.symbol, one.kind, in_words(one.default), one.range, one.help)
-            for one in algorithm.parameters
-        ]
-        listing = table("", ("parameter", "", "kind", "default", "range", "meaning"), rows)
-        for column in listing.columns:
-            column.justify = "left"
-        for column in listing.columns[:4]:
-            column.no_wrap = True  # what has to be typed is not cut
-        results.print(listing)
+        _list_parameters(algorithm)
+    for scheme in schemes:
+        results.print(f"{scheme.name} (a scheme of `cmdpax iterate`): {scheme.summary}")
+        _list_parameters(scheme)
+
+
+def _list_parameters(of: HasParameters) -> None:
+    rows = [
+        (one.name, one.symbol, one.kind, in_words(one.default), one.range, one.help)
+        for one in of.parameters
+    ]
+    listing = table("", ("parameter", "", "kind", "default", "range", "meaning"), rows)
+    for column in listing.columns:
+        column.justify = "left"
+    for column in listing.columns[:4]:
+        column.no_wrap = True  # what has to be typed is not cut
+    results.print(listing)
 
 
 def _needs(algorithm: Algorithm) -> Iterator[str]:
@@ -76,7 +88,6 @@ def _needs(algorithm: Algorithm) -> Iterator[str]:
 
 
 def _described(algorithm: Algorithm) -> dict[str, Any]:
-    fields = ("name", "symbol", "kind", "default", "range", "choices", "help")
     return {
         "name": algorithm.name,
         "summary": algorithm.summary,
@@ -85,11 +96,25 @@ def _described(algorithm: Algorithm) -> dict[str, Any]:
         "replans": algorithm.replans,
         "needs_baseline": algorithm.needs_baseline,
         "max_constraints": algorithm.max_constraints,
-        "parameters": [
-            {name: getattr(one, name) for name in fields} | {"default": one.plain(one.default)}
-            for one in algorithm.parameters
-        ],
+        "parameters": _described_parameters(algorithm),
     }
+
+
+def _described_scheme(scheme: Scheme) -> dict[str, Any]:
+    return {
+        "name": scheme.name,
+        "summary": scheme.summary,
+        "source": scheme.source,
+        "parameters": _described_parameters(scheme),
+    }
+
+
+def _described_parameters(of: HasParameters) -> list[dict[str, Any]]:
+    fields = ("name", "symbol", "kind", "default", "range", "choices", "help")
+    return [
+        {name: getattr(one, name) for name in fields} | {"default": one.plain(one.default)}
+        for one in of.parameters
+    ]
 
 
 def learn(
@@ -176,20 +201,22 @@ def learn(
 
 def iterate(
     file: ModelFile,
-    scheme: Annotated[str, typer.Option("--scheme", help="primal-dual, dual.")],
+    scheme: Annotated[
+        str, typer.Option("--scheme", help=f"One of: {', '.join(cmdpax.scheme_names())}.")
+    ],
     iterations: Annotated[int, typer.Option("--iterations", help="T.")] = 1000,
     parameter: Parameters = None,
     as_json: AsJson = False,
     out: Out = None,
     plot: Plot = None,
 ) -> None:
-    """Iterate a scheme on a known CMDP.
+    """Iterate a scheme on a known CMDP. `cmdpax algorithms` lists the parameters of each.
 
     Example: cmdpax iterate random.npz --scheme primal-dual -p regularization=0.05
     """
     _require_targets(out, plot)
-    known = ("step_size", "regularization", "max_multiplier", "policy_floor")
-    chosen = _chosen(parameter, known, "unknown parameter")
+    known = as_scheme(scheme)
+    chosen = _chosen(parameter, known.names, f"{known.name} has no parameter")
     cmdp = cmdpax.load(file)
     start = time.perf_counter()
     iterates = cmdpax.iterate(cmdp, scheme, num_iterations=iterations, **chosen)

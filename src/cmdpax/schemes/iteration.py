@@ -139,13 +139,13 @@ def _collect(
 ) -> Iterates:
     """Run block after block and put the pieces together."""
     num_constraints, *pairs = cmdp.sizes
-    state, zeros = scheme.init(cmdp, chosen), np.zeros(pairs)
+    model, zeros = jax.device_put(cmdp), np.zeros(pairs)
     values, vectors = np.zeros(_BLOCK), np.zeros((_BLOCK, num_constraints))
     distances = None if saddle is None else values
     kept = Iterates(values, vectors, vectors, distances, zeros, zeros)
     program = _Program(scheme.step_with(chosen), scheme.record, scheme.choices(chosen))
-    model, numbers = jax.device_put(cmdp), jax.tree.map(jnp.asarray, scheme.numbers(chosen))
-    parts = []
+    numbers = jax.tree.map(jnp.asarray, scheme.numbers(chosen))
+    state, parts = scheme.init(model, chosen), []
     for done in range(0, num_iterations, _BLOCK):
         count = min(_BLOCK, num_iterations - done)
         block = (jnp.int32(done + 1), jnp.int32(count), program)

@@ -14,7 +14,8 @@ and Teboulle, which never leaves [0, λ_max]^I, with θ_k = 2/(k + 1) and ζ_1 =
 L = Σ_i B_i²/(4τ) bounds the curvature of D, which is a variance of the sums of u divided by τ:
 they vary by at most B_i = Σ_h (max u_{i,h} - min u_{i,h}). With s = 1 the dual function is within
 2L‖λ*‖²/(k + 1)² of its minimum. What is reached is the optimum with entropy, whose value is at
-most τ H log A below the best. (arXiv 2110.08923 and 2110.10351; constants ours.)
+most τ H log A below the best. (arXiv 2110.08923; constants ours. Li et
+al. add a square in λ, which is left out.)
 """
 
 from typing import Annotated, NamedTuple
@@ -85,5 +86,5 @@ ACCELERATED_DUAL = Scheme(
     step,
     Parameters,
     summary="Soft planning, Nesterov's method in the multipliers.",
-    source="Ying, Ding and Lavaei 2022, arXiv 2110.08923; Li et al. 2021, arXiv 2110.10351",
+    source="Ying, Ding and Lavaei 2022, arXiv 2110.08923; Li et al. 2021",
 )

@@ -4,7 +4,7 @@
     else, for the i with the largest c_i - V_{u_i}^{π_k}:    π_{k+1} ∝ π_k exp(ηQ_{u_i}^{π_k})
 
 The output of the publication (arXiv 2011.05869) is drawn from the iterates that ascended the
-reward: these alone are in the mixture. It is within Õ(1/√T) of the optimum in value and in
+reward: these alone are in the mixture. It is within O(1/√T) of the optimum in value and in
 constraints, for η and ε of order 1/√T; constants ours. The last iterate goes to and fro across the
 threshold.
 """

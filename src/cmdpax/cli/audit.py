@@ -26,6 +26,10 @@ def audit(
         str | None,
         typer.Option("--algorithm", help="The learner of the online part; by default Algorithm 1."),
     ] = None,
+    scheme: Annotated[
+        str,
+        typer.Option("--scheme", help=f"What is iterated: {', '.join(cmdpax.scheme_names())}."),
+    ] = "primal-dual",
     iterations: Annotated[int, typer.Option("--iterations", help="T, model known.")] = 1000,
     step_size: Annotated[float, typer.Option("--step-size", help="η.")] = 0.1,
     regularization: Annotated[float, typer.Option("--regularization", help="τ.")] = 0.05,
@@ -54,6 +58,7 @@ def audit(
             regularization=regularization,
             max_multiplier=max_multiplier,
             accuracy=accuracy,
+            scheme=scheme,
             online=online,
             num_episodes=episodes,
             seeds=seeds,

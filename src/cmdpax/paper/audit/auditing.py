@@ -19,8 +19,11 @@ from cmdpax.paper.audit.iterating import worst_once, worst_steps
 from cmdpax.paper.audit.last_iterate import last_iterate_rows
 from cmdpax.paper.audit.online import online_rows
 from cmdpax.paper.audit.problem import Problem, Scheme, applies, library_scheme, make_problem, unmet
-from cmdpax.paper.audit.statement import Row, Statement, judge
+from cmdpax.paper.audit.schemes import CLOSED_FORM, LAST_ITERATE, LIBRARY
+from cmdpax.paper.audit.schemes import reason_against_scheme as reason_against
+from cmdpax.paper.audit.statement import Row, Statement, dismissed, judge
 from cmdpax.schemes.hyperparameters import choose_hyperparameters
+from cmdpax.schemes.registry import as_scheme
 
 ALGORITHM = "regularized-primal-dual"
 """The learner that the statements on learning are about."""
@@ -63,7 +66,7 @@ def audit(
     slater_gap: float | None = None,
     accuracy: float = 0.1,
     statements: Sequence[Statement] = STATEMENTS,
-    scheme: Scheme = library_scheme,
+    scheme: str | Scheme = library_scheme,
     online: bool = False,
     num_episodes: int = 300,
     seeds: int = 20,
@@ -81,7 +84,9 @@ def audit(
         slater_gap: Ξ; None computes it.
         accuracy: ε of the last-iterate theorem.
         statements: what to check at every iteration: `cmdpax.paper.audit.STATEMENTS`, and your own.
-        scheme: from (problem, log π_k, λ_k) to (log π_{k+1}, λ_{k+1}).
+        scheme: what is iterated: one of `cmdpax.scheme_names()`, or a function of your own from
+            (problem, log π_k, λ_k) to (log π_{k+1}, λ_{k+1}). Rows that are not about a scheme say
+            why.
         online: check the statements on learning too, with the theory's bonuses.
         num_episodes: K of the online part.
         seeds: how many runs the online part has.
@@ -114,18 +119,26 @@ def audit(
     if not regularization > 0:
         raise ParameterError("the audit needs regularization > 0: the saddle point depends on it.")
     algorithm = as_algorithm(learner)
+    iterated = _iterated(scheme)
     with jax.enable_x64(True):
         solved = make_problem(cmdp, step_size, regularization, max_multiplier, slater_gap)
         problem = cast(solved, float)
-        rows, potentials = _known_rows(problem, statements, count, scheme)
-        rows += closed_form_rows(problem, potentials)
-        rows += last_iterate_rows(problem, accuracy)
+        rows, potentials = _known_rows(problem, statements, count, iterated)
+        rows += closed_form_rows(problem, potentials, reason_against(iterated, CLOSED_FORM))
+        rows += last_iterate_rows(problem, accuracy, reason_against(iterated, LAST_ITERATE))
         if online:
             episodes = require_count("num_episodes", num_episodes)
             runs = require_count("seeds", seeds)
             profile = optimism or Optimism.theory(episodes)
             rows += online_rows(problem, episodes, runs, profile, algorithm)
     return Audit(rows, potentials, solved)
+
+
+def _iterated(scheme: str | Scheme) -> Scheme:
+    """Find the scheme of a name; the paper's is the library's."""
+    if not isinstance(scheme, str):
+        return scheme
+    return library_scheme if scheme == LIBRARY else as_scheme(scheme)
 
 
 def _known_rows(
@@ -138,8 +151,15 @@ def _known_rows(
         for statement, worst in zip(once, worst_once(problem, once), strict=True)
     ]
     chosen = [statement for statement in statements if applies(problem, statement)]
-    worst, potentials, shapes = worst_steps(problem, chosen, num_iterations, scheme)
-    for statement, found, shape in zip(chosen, worst, shapes, strict=True):
+    against = {one: reason_against(scheme, one.name) for one in chosen}
+    checked = [statement for statement in chosen if not against[statement]]
+    worst, potentials, shapes = worst_steps(problem, checked, num_iterations, scheme)
+    outcomes = dict(zip(checked, zip(worst, shapes, strict=True), strict=True))
+    for statement in chosen:
+        if against[statement]:
+            rows.append(dismissed(statement, against[statement]))
+            continue
+        found, shape = outcomes[statement]
         if len(shape) != len(statement.axes):
             raise ParameterError(
                 f"the sides of {statement.name!r} have the shape {shape}, but axes is "

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cmdpax.paper.audit.problem import Problem, Scheme, make_step, start_of
+from cmdpax.paper.audit.problem import Problem, Scheme, first_move, make_step, next_move
 from cmdpax.paper.audit.statement import Statement, Worst, compare, nothing_yet, worse
 
 
@@ -26,18 +26,18 @@ def _run(
     problem: Problem, statements: tuple[Statement, ...], num_iterations: int, scheme: Scheme
 ) -> tuple[tuple[Worst, ...], jax.Array]:
     def body(carry: Any, iteration: jax.Array) -> tuple[Any, jax.Array]:
-        log_policy, multipliers, worst = carry
-        step = make_step(problem, iteration, log_policy, multipliers, scheme)
+        now, worst = carry
+        following = next_move(problem, scheme, now.state, iteration + 1)
+        step = make_step(problem, iteration, now, following)
         found = tuple(
             worse(before, compare(statement.sides(problem, step), iteration))
             for before, statement in zip(worst, statements, strict=True)
         )
-        return (step.next_log_policy, step.next_multipliers, found), step.potential
+        return (following, found), step.potential
 
-    log_policy, multipliers = start_of(problem)
-    start = (log_policy, multipliers, tuple(nothing_yet(float) for _ in statements))
+    start = (first_move(problem, scheme), tuple(nothing_yet(float) for _ in statements))
     iterations = jnp.arange(1, num_iterations + 1, dtype=jnp.int32)
-    (_, _, worst), potentials = jax.lax.scan(body, start, iterations)
+    (_, worst), potentials = jax.lax.scan(body, start, iterations)
     return worst, potentials
 
 
@@ -47,8 +47,8 @@ def step_shapes(
     """Find the shapes of the statements' sides."""
 
     def all_sides(given: Problem) -> Any:
-        log_policy, multipliers = start_of(given)
-        step = make_step(given, jnp.asarray(1, jnp.int32), log_policy, multipliers, scheme)
+        move = first_move(given, scheme)
+        step = make_step(given, jnp.asarray(1, jnp.int32), move, move)
         return [
             jnp.broadcast_arrays(*map(jnp.asarray, statement.sides(given, step)))[0]
             for statement in statements

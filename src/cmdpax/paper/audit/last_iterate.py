@@ -11,21 +11,31 @@ from cmdpax.paper.audit.convergence import (
     start_ceiling,
 )
 from cmdpax.paper.audit.problem import Problem
-from cmdpax.paper.audit.statement import Row
+from cmdpax.paper.audit.statement import NOTHING, Row
 from cmdpax.schemes.iteration import iterate
 from cmdpax.schemes.presets import last_iterate_theorem
 
 _LARGE = 1e9  # iterations that nobody runs
 _TRIED = (0.1, 0.05, 0.02, 0.01, 0.005, 0.002)
 _TRIALS = 20_000
+_ABOUT = (
+    "last iterate",
+    "Theorem 4.3",
+    "iterations that suffice in practice ≤ iterations that the theorem asks for",
+)
 
 
-def last_iterate_rows(problem: Problem, accuracy: float) -> list[Row]:
-    """Compare the iterations until ε: those of the theorem, and of practical parameters."""
+def last_iterate_rows(problem: Problem, accuracy: float, against: str = "") -> list[Row]:
+    """Compare the iterations until ε: those of the theorem, and of practical parameters.
+
+    Where the theorem does not apply, `against` is the reason.
+    """
     cmdp = problem.cmdp
     gap = float(problem.slater_gap)
     if cmdp.num_constraints == 0 or cmdp.num_actions < 2 or not 0 < gap < np.inf:
         return []
+    if against:
+        return [Row(*_ABOUT, *NOTHING, "does not apply", {}, against)]
     exact = jax.tree.map(np.asarray, cmdp)
     internal, needed = _theorem(problem, exact, accuracy, gap)
     tau, reached = _practice(exact, float(problem.optimal_values[0]), accuracy)
@@ -43,9 +53,7 @@ def last_iterate_rows(problem: Problem, accuracy: float) -> list[Row]:
         practical = f"η = 0.1, τ = {tau:g} stay within ε from iteration {reached} on"
     return [
         Row(
-            "last iterate",
-            "Theorem 4.3",
-            "iterations that suffice in practice ≤ iterations that the theorem asks for",
+            *_ABOUT,
             float("nan") if reached is None else float(reached),
             needed,
             needed - (reached or 0),

@@ -25,7 +25,7 @@ from cmdpax.paper.audit.learning import (
     transitions_near,
     visits_enough,
 )
-from cmdpax.paper.audit.planning import dismissed, reason_against
+from cmdpax.paper.audit.planning import reason_against
 from cmdpax.paper.audit.problem import Problem, applies, unmet
 from cmdpax.paper.audit.statement import (
     Row,
@@ -33,6 +33,7 @@ from cmdpax.paper.audit.statement import (
     Verdict,
     Worst,
     compare,
+    dismissed,
     judge,
     nothing_yet,
     worse,

@@ -6,17 +6,13 @@ made in), and the sums of estimation errors. The remark on ε-safety applies to 
 about the steps of Algorithm 1 does not apply, nor what needs a policy that tries every action.
 """
 
-import math
-
 from cmdpax.learners.algorithm import Algorithm
-from cmdpax.paper.audit.statement import Row, Statement
 
 _NO_Q = "a learner that plans has no Q̂_z to take a step with"
 _NO_POTENTIAL = "Φ_k is infinite where a plan never takes an action that π*_τ takes"
 _NO_ENTROPY = "a plan is not regularized: ψ is infinite where it never takes an action"
 _NO_STEP = "a learner that plans takes no step in λ: it has the multipliers of its plan"
 _NO_THEOREM = "the theorem is about Algorithm 1"
-_NOTHING = (math.nan, math.nan, math.nan)  # both sides and the slack
 _REASONS = {
     "optimism of ψ": _NO_ENTROPY,
     "optimism of z": _NO_Q,
@@ -35,9 +31,3 @@ _REASONS = {
 def reason_against(algorithm: Algorithm, name: str) -> str:
     """Say why a statement does not apply to an algorithm; an empty text where it does."""
     return _REASONS.get(name, "") if algorithm.replans else ""
-
-
-def dismissed(statement: Statement | Row, reason: str) -> Row:
-    """Make the row of a statement that does not apply, of the statement or of its row."""
-    name, place, text, *_ = statement
-    return Row(name, place, text, *_NOTHING, "does not apply", {}, reason)

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Integer
 
+from cmdpax import schemes
 from cmdpax.errors import ParameterError, nearest_name
 from cmdpax.model.cmdp import CMDP
 from cmdpax.model.evaluation import evaluate, signal_array
@@ -17,6 +18,7 @@ from cmdpax.planning.saddle_point import solve_regularized
 from cmdpax.planning.solution import slater_gap, solve
 from cmdpax.schemes.exact import evaluate_with_entropy
 from cmdpax.schemes.potential import potential
+from cmdpax.schemes.scheme import Move, at_iteration
 from cmdpax.schemes.updates import lagrangian, primal_dual_step
 
 SLATER_TOLERANCE = 1e-7  # at the gap itself hardly any policy is feasible
@@ -118,8 +120,11 @@ class Step(NamedTuple):
         return jnp.exp(self.log_policy)
 
 
-Scheme = Callable[[Problem, Array, Array], tuple[Array, Array]]
+Own = Callable[[Problem, Array, Array], tuple[Array, Array]]
 """From the problem, log π_k and λ_k to log π_{k+1} and λ_{k+1}."""
+
+Scheme = Own | schemes.Scheme
+"""A function, or a scheme that has a name."""
 
 
 def make_problem(
@@ -165,12 +170,38 @@ def library_scheme(problem: Problem, log_policy: Array, multipliers: Array) -> t
     return ascended, descended
 
 
-def make_step(
-    problem: Problem, iteration: Array, log_policy: Array, multipliers: Array, scheme: Scheme
-) -> Step:
-    """Iterate once, and evaluate what the statements need without the scheme's help."""
+def first_move(problem: Problem, scheme: Scheme) -> Move:
+    """Make the first iteration of a scheme."""
+    if isinstance(scheme, schemes.Scheme):
+        state = scheme.init(problem.cmdp, _parameters(problem, scheme))
+        return next_move(problem, scheme, state, jnp.asarray(1, jnp.int32))
+    return next_move(problem, scheme, start_of(problem), jnp.asarray(1, jnp.int32))
+
+
+def next_move(problem: Problem, scheme: Scheme, state: Any, iteration: Array) -> Move:
+    """Make iteration k of a scheme, from the state before it."""
+    if isinstance(scheme, schemes.Scheme):
+        rates = at_iteration(_parameters(problem, scheme), iteration)
+        return scheme.step(problem.cmdp, rates, state)
+    log_policy, multipliers = state
+    return Move(log_policy, multipliers, scheme(problem, log_policy, multipliers))
+
+
+def _parameters(problem: Problem, scheme: schemes.Scheme) -> Any:
+    """Take the audit's η, τ and λ_max where a scheme has them, and its defaults for the rest."""
+    chosen = scheme.choose({}, 1)
+    numbers = jax.tree.map(jnp.asarray, scheme.numbers(chosen))
+    for name in ("step_size", "regularization", "max_multiplier"):
+        if name in numbers:
+            numbers[name] = getattr(problem, name)
+    return scheme.assemble(numbers, scheme.choices(chosen))
+
+
+def make_step(problem: Problem, iteration: Array, now: Move, following: Move) -> Step:
+    """Evaluate what the statements need, without the scheme's help."""
+    log_policy, multipliers, *_ = now
+    next_log_policy, next_multipliers, *_ = following
     every_q, values = evaluate_with_entropy(problem.cmdp, log_policy)
-    next_log_policy, next_multipliers = scheme(problem, log_policy, multipliers)
     return Step(
         iteration,
         log_policy,

@@ -1,5 +1,6 @@
 """A statement to check: two sides, where they are compared, and how the outcome is judged."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -116,6 +117,16 @@ class Row(NamedTuple):
     verdict: Verdict
     worst: dict[str, int]
     note: str
+
+
+NOTHING = (math.nan, math.nan, math.nan)
+"""Both sides and the slack, where there is nothing to compare."""
+
+
+def dismissed(statement: Statement | Row, reason: str) -> Row:
+    """Make the row of a statement that does not apply, of the statement or of its row."""
+    name, place, text, *_ = statement
+    return Row(name, place, text, *NOTHING, "does not apply", {}, reason)
 
 
 def judge(

@@ -1,8 +1,8 @@
 """Make the pictures of the documentation: `python docs/images/make.py`, about two minutes.
 
 Three are figures that `cmdpax reproduce` draws, one shows its page in a browser (chromium must be
-there), one is an example's, four are the cookbook's; the others are of a frontier, of policies and
-of the audit.
+there), one is an example's, four are the cookbook's; the others are of a frontier, of policies, of
+schemes and of the audit.
 """
 
 import contextlib
@@ -14,10 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import cmdpax
-from cmdpax.figures import plot_frontier, plot_policy, plot_potentials, save_figure
+from cmdpax.figures import plot_frontier, plot_policy, plot_potentials, plot_schemes, save_figure
 from cmdpax.paper.audit.closed_form import proved_bound
 
 HERE = Path(__file__).parent
+SCHEMES = (
+    *("primal-dual", "dual", "rpg-pd", "opg-pd", "omwu-pd"),
+    *("reload", "pid", "accelerated-dual", "augmented-lagrangian", "crpo"),
+)
 FIGURES = ("iterates.png", "regret-primal-dual.png", "long-run.png")
 
 
@@ -60,7 +64,28 @@ def draw_cookbook() -> None:
             shutil.copyfile(picture, HERE / picture.name)
 
 
+def draw_schemes() -> None:
+    """The picture of `schemes.md`: every scheme on two models, with η = 0.2 where it has an η."""
+    models = {
+        "bandit, the minimal example": cmdpax.environments.make("bandit"),
+        "random, the paper's CMDP": cmdpax.environments.make("random"),
+    }
+    found = {
+        title: {name: iterate_with(cmdp, name) for name in SCHEMES}
+        for title, cmdp in models.items()
+    }
+    save_figure(plot_schemes(models, found), HERE / "schemes.png")
+
+
+def iterate_with(cmdp: cmdpax.CMDP, name: str) -> cmdpax.Iterates:
+    """2000 iterations."""
+    has_step = name not in ("accelerated-dual", "augmented-lagrangian")
+    given = {"step_size": 0.2} if has_step else {}
+    return cmdpax.iterate(cmdp, name, num_iterations=2000, **given)
+
+
 if __name__ == "__main__":
+    draw_schemes()
     queue = cmdpax.environments.make("queue")
     figure = plot_frontier(cmdpax.frontier(queue), own_threshold=queue.bounds[0])
     save_figure(figure, HERE / "frontier.png")

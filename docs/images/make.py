@@ -13,6 +13,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import PIL.Image
+
 import cmdpax
 from cmdpax.figures import plot_frontier, plot_policy, plot_potentials, plot_schemes, save_figure
 from cmdpax.paper.audit.closed_form import proved_bound
@@ -75,6 +77,8 @@ def draw_schemes() -> None:
         for title, cmdp in models.items()
     }
     save_figure(plot_schemes(models, found), HERE / "schemes.png")
+    picture = PIL.Image.open(HERE / "schemes.png").convert("RGB").quantize(64)  # a quarter as large
+    picture.save(HERE / "schemes.png", optimize=True)
 
 
 def iterate_with(cmdp: cmdpax.CMDP, name: str) -> cmdpax.Iterates:

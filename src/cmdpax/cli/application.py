@@ -10,7 +10,7 @@ from cmdpax.cli.audit import audit
 from cmdpax.cli.data import estimate
 from cmdpax.cli.environments import environments
 from cmdpax.cli.frontier import frontier
-from cmdpax.cli.learning import algorithms, iterate, learn
+from cmdpax.cli.learning import algorithms, iterate, learn, schemes
 from cmdpax.cli.models import inspect, solve
 from cmdpax.cli.output import messages
 from cmdpax.cli.policies import policy
@@ -42,6 +42,7 @@ application.command()(uncertainty)
 application.command()(iterate)
 application.command()(learn)
 application.command()(algorithms)
+application.command()(schemes)
 application.command()(sweep)
 application.command()(plot)
 application.command()(report)

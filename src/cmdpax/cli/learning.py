@@ -1,4 +1,4 @@
-"""`cmdpax learn`, `cmdpax iterate` and `cmdpax algorithms`."""
+"""`cmdpax learn` and `cmdpax iterate`, `cmdpax algorithms` and `cmdpax schemes`."""
 
 import time
 from collections.abc import Iterator
@@ -47,20 +47,26 @@ _TOLD = ("algorithm", "num_episodes", "optimum", "support", "stationary")
 
 
 def algorithms(as_json: AsJson = False) -> None:
-    """List the learning algorithms, the schemes of `iterate`, and their parameters."""
+    """List the learning algorithms and their parameters."""
     known = [as_algorithm(name) for name in cmdpax.algorithms()]
-    schemes = [as_scheme(name) for name in cmdpax.scheme_names()]
     if as_json:
-        listed = {"algorithms": [_described(algorithm) for algorithm in known]}
-        print_json(listed | {"schemes": [_described_scheme(scheme) for scheme in schemes]})
+        print_json({"algorithms": [_described(algorithm) for algorithm in known]})
         return
     for algorithm in known:
         needs = "".join(_needs(algorithm))
         usual = " (default)" if algorithm.name == DEFAULT_ALGORITHM else ""
         results.print(f"{algorithm.name}{usual}: {algorithm.summary}{needs}")
         _list_parameters(algorithm)
-    for scheme in schemes:
-        results.print(f"{scheme.name} (a scheme of `cmdpax iterate`): {scheme.summary}")
+
+
+def schemes(as_json: AsJson = False) -> None:
+    """List the schemes of `cmdpax iterate` and their parameters."""
+    known = [as_scheme(name) for name in cmdpax.scheme_names()]
+    if as_json:
+        print_json({"schemes": [_described_scheme(scheme) for scheme in known]})
+        return
+    for scheme in known:
+        results.print(f"{scheme.name}: {scheme.summary}")
         _list_parameters(scheme)
 
 
@@ -210,7 +216,7 @@ def iterate(
     out: Out = None,
     plot: Plot = None,
 ) -> None:
-    """Iterate a scheme on a known CMDP. `cmdpax algorithms` lists the parameters of each.
+    """Iterate a scheme on a known CMDP; `cmdpax schemes` lists their parameters.
 
     Example: cmdpax iterate random.npz --scheme primal-dual -p regularization=0.05
     """

@@ -108,7 +108,7 @@ def iterate(cmdp: CMDP, scheme: Named, *, num_iterations: int, **parameters: Any
         scheme: one of `cmdpax.scheme_names()`, or a `cmdpax.schemes.Scheme` of your own.
         num_iterations: T.
         **parameters: the scheme's parameters, such as `step_size=0.1`, `regularization=0.02` and
-            `max_multiplier=6`; `cmdpax algorithms` lists them. Numbers may be schedules where it
+            `max_multiplier=6`; `cmdpax schemes` lists them. Numbers may be schedules where it
             says so.
 
     Examples:

@@ -5,8 +5,8 @@
 
 The output of the publication (arXiv 2011.05869) is drawn from the iterates that ascended the
 reward: these alone are in the mixture. It is within O(1/√T) of the optimum in value and in
-constraints, for η and ε of order 1/√T; constants ours. The last iterate goes to and fro across the
-threshold.
+constraints, for η and ε of order 1/√T; constants ours. The last iterate goes back and forth across
+the threshold.
 """
 
 from typing import Annotated, NamedTuple

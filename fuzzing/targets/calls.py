@@ -140,7 +140,10 @@ _FUNCTIONS: dict[str, tuple[Callable[[Keywords], None], st.SearchStrategy[Any]]]
     ),
     "choose": (_choose, table(**_KINDS, rates=(0.5,))),
     "restore": (_restore, table(**_KINDS)),
-    "iterate": (_iterate, table(**_RATES, num_iterations=(3,), scheme=("primal-dual", "dual"))),
+    "iterate": (
+        _iterate,
+        table(**_RATES, num_iterations=(3,), scheme=tuple(cmdpax.scheme_names())),
+    ),
     "frontier": (
         _frontier,
         table(constraint=(0,), num_points=(3,), thresholds=([0.1, 0.2],), tolerance=(1e-9,)),

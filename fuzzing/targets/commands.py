@@ -21,10 +21,12 @@ _LINES = (
     "policy policy.json --model model.npz --all",
     "frontier model.npz --constraint 0 --points 3 --from 0.1 --to 0.2 --out out.csv",
     "iterate model.npz --scheme primal-dual --iterations 3 -p step_size=0.1 -p max_multiplier=6",
+    "iterate model.npz --scheme augmented-lagrangian --iterations 3 -p penalty=2 -p inner_steps=2",
     "learn model.npz --algorithm regularized-primal-dual --episodes 5 --seeds 2 -p step_size=0.1",
     "learn model.npz --algorithm vanilla-primal-dual --episodes 5 --seeds 3,4 -p margin=0.1*k^-1"
     " --optimism live --out out.npz",
     "algorithms",
+    "schemes",
 )
 _COUNTS = ("--episodes", "--iterations", "--points", "--seeds")
 _FEW = ("0", "-1", "1", "nan", "1e3", "x", "", "2.5", "1,", "3,x", "9" * 400)

@@ -1,5 +1,6 @@
 """The schemes of the field: against slow NumPy, and what their publications claim."""
 
+import contextlib
 from typing import Any, NamedTuple
 
 import jax
@@ -159,6 +160,7 @@ def test_rpg_pd_is_the_primal_dual_scheme_with_a_floor() -> None:
         ("accelerated-dual", {"regularization": POWER(1, 1)}, "it must be a positive number."),
         ("augmented-lagrangian", {"inner_steps": 0}, "inner_steps is 0, it must be"),
         ("augmented-lagrangian", {"inner_steps": 2.5}, "inner_steps is 2.5, it must be"),
+        ("augmented-lagrangian", {"inner_steps": 10**9}, "it must not exceed 10000."),
         ("rpg-pd", {"regularization": 20}, "step_size times regularization is 2 at episode 1"),
         ("rpg", {}, "scheme is 'rpg'; did you mean 'rpg-pd'?"),
     ],
@@ -167,6 +169,19 @@ def test_refused(name: str, given: dict[str, Any], sentence: str) -> None:
     with pytest.raises(cmdpax.ParameterError) as caught:
         cmdpax.iterate(model(1), name, num_iterations=3, **given)
     assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_numbers_out_of_all_proportion_are_refused_or_harmless(name: str) -> None:
+    """No policy is invented where the numbers overflow."""
+    huge = {"step_size": 1e308, "penalty": 1e308, "relative_step": 1e308}
+    given = {key: number for key, number in huge.items() if key in as_scheme(name).names}
+    given |= {"regularization": 0.0} if name == "rpg-pd" else {}
+    found = None
+    with contextlib.suppress(cmdpax.ParameterError):
+        found = cmdpax.iterate(model(2), name, num_iterations=8, **given)
+    if found is not None:
+        assert_distributions(found.policy)
 
 
 class Own(NamedTuple):
@@ -347,6 +362,9 @@ def test_projected_ascent_finds_the_nearest_distribution() -> None:
     np.testing.assert_allclose(found, world.project(policy, q, 0.5), rtol=0, atol=1e-12)
     still = np.exp(projected_ascent(log_policy, jnp.zeros(q.shape), *moved[1:]))
     np.testing.assert_allclose(still, policy, rtol=0, atol=1e-12)
+    far = np.exp(projected_ascent(log_policy, jnp.asarray(q), jnp.asarray(1e200), moved[2]))
+    best = np.argmax(np.where(flags, q, -np.inf), axis=-1)
+    np.testing.assert_array_equal(far, np.eye(5)[best])
 
 
 @pytest.mark.usefixtures("double_precision")

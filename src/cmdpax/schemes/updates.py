@@ -60,8 +60,9 @@ def projected_ascent(
     the m-th entry exceeds that θ. Actions that are not available are left out.
     """
     moved = only_available(jnp.exp(log_policy) + step_size * q_values, available)
+    moved = moved - jnp.max(moved, axis=-1, keepdims=True)  # large numbers would swallow the 1
     descending = jnp.sort(moved, axis=-1)[..., ::-1]
-    there = jnp.isfinite(descending)
+    there = descending > -jnp.inf
     sums = jnp.cumsum(jnp.where(there, descending, 0), axis=-1)
     counts = jnp.arange(1, moved.shape[-1] + 1, dtype=moved.dtype)
     levels = (sums - 1) / jnp.broadcast_to(counts, sums.shape)

@@ -29,12 +29,14 @@ from cmdpax.schemes.parameters import Parameter
 from cmdpax.schemes.schedules import Scheduled
 from cmdpax.schemes.scheme import Move, Rates, Scheme
 
+_INNER = Parameter("steps of Frank and Wolfe per iteration", above=0, at_most=10_000)
+
 
 class Parameters(NamedTuple):
     """What a user chooses."""
 
     penalty: Annotated[Scheduled, Parameter("weight of the squares", symbol="ρ", above=0)] = 1.0
-    inner_steps: Annotated[int, Parameter("steps of Frank and Wolfe per iteration", above=0)] = 20
+    inner_steps: Annotated[int, _INNER] = 20
 
 
 class AugmentedState(NamedTuple):

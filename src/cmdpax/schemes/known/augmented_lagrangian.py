@@ -11,8 +11,8 @@ method maximises it, from where iteration k - 1 ended; one of its steps is
     d ← (1 - γ) d + γ d'                                            γ maximises F: exact line search
 
 π_k is the policy of d, uniform where nobody comes. (arXiv 2306.07001, its step for a model that is
-known; the solver of the step and the constants are ours.) The publication has no rate for this
-exact-model form; λ_k reaches the neighbourhood of λ* in a handful of iterations.
+known; the solver of the step and the constants are ours.) We know of no published rate for this
+form; in practice λ_k is near λ* after a handful of iterations.
 """
 
 from typing import Annotated, NamedTuple

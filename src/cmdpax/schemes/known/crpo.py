@@ -5,7 +5,7 @@
 
 The output of the publication (arXiv 2011.05869) is drawn from the iterates that ascended the
 reward: these alone are in the mixture. It is within O(1/√T) of the optimum in value and in
-constraints, for η and ε of order 1/√T; constants ours. The last iterate goes back and forth across
+constraints, if η and ε are chosen for T; constants ours. The last iterate goes back and forth across
 the threshold.
 """
 

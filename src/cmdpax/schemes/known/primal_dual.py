@@ -5,8 +5,8 @@
 
 RPG-PD (Ding, Wei, Zhang and Ribeiro 2023, arXiv 2306.11700) projects π_{k+1} onto a restricted
 simplex after the ascent, {x : x_a ≥ ε_0/A}, in KL divergence. With one constraint its last iterate
-is within ε of the optimum after Õ(ε⁻⁶) iterations, for η = Θ(ε⁴), τ = Θ(ε²) and ε_0 = ε; the
-defaults are ours.
+is within ε of the optimum after Õ(ε⁻⁶) iterations, if η, τ and ε_0 are chosen for ε; the defaults
+are ours.
 """
 
 from typing import Annotated, NamedTuple

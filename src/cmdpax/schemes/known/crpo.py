@@ -5,8 +5,8 @@
 
 The output of the publication (arXiv 2011.05869) is drawn from the iterates that ascended the
 reward: these alone are in the mixture. It is within O(1/√T) of the optimum in value and in
-constraints, if η and ε are chosen for T; constants ours. The last iterate goes back and forth across
-the threshold.
+constraints, if η and ε are chosen for T; constants ours. The last iterate goes back and forth
+across the threshold.
 """
 
 from typing import Annotated, NamedTuple

@@ -8,6 +8,8 @@ from memory, the docstring says "after …; constants ours".
 from cmdpax.learners.algorithm import Algorithm
 from cmdpax.learners.field.crpo import ALGORITHM as CRPO
 from cmdpax.learners.field.flexdome import ALGORITHM as FLEXDOME
+from cmdpax.learners.field.ghosh import ALGORITHM as GHOSH
+from cmdpax.learners.field.opse import ALGORITHM as OPSE
 from cmdpax.learners.field.opt_dual import ALGORITHM as OPT_DUAL
 from cmdpax.learners.field.opt_pess_primal_dual import ALGORITHM as OPT_PESS_PRIMAL_DUAL
 from cmdpax.learners.field.opt_primal_dual import ALGORITHM as OPT_PRIMAL_DUAL
@@ -17,6 +19,8 @@ from cmdpax.learners.field.uopt_rpgpd import ALGORITHM as UOPT_RPGPD
 ALGORITHMS: tuple[Algorithm, ...] = (
     CRPO,
     FLEXDOME,
+    GHOSH,
+    OPSE,
     OPT_DUAL,
     OPT_PESS_PRIMAL_DUAL,
     OPT_PRIMAL_DUAL,

@@ -34,6 +34,7 @@ VARIED: dict[str, tuple[dict[str, Any], ...]] = {
     "crpo": ({"step_size": "0.5*k^-0.2"}, {"tolerance": 0.0}),
     "flexdome": ({"margin_share": 0.8}, {"slater_gap": 0.3, "step_size": 0.3}),
     "ghosh": ({"bonus_scale": 0.3, "temperature": 0.1},),
+    "opt-aug": ({"penalty": 4.0}, {"accuracy": 0.5, "bonus_scale": 0.001}),
     "opse": ({"bonus_scale": 0.01, "compensation": 0.5}, {"max_multiplier": 20.0}),
     "opt-dual": ({"multiplier_step_size": 0.5}, {"slater_gap": 0.1, "bonus_scale": 0.001}),
     "opt-pess-primal-dual": ({"margin_scale": 0.05}, {"slater_gap": 0.1, "step_scale": 0.5}),

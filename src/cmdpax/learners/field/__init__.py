@@ -10,6 +10,7 @@ from cmdpax.learners.field.crpo import ALGORITHM as CRPO
 from cmdpax.learners.field.flexdome import ALGORITHM as FLEXDOME
 from cmdpax.learners.field.ghosh import ALGORITHM as GHOSH
 from cmdpax.learners.field.opse import ALGORITHM as OPSE
+from cmdpax.learners.field.opt_aug import ALGORITHM as OPT_AUG
 from cmdpax.learners.field.opt_dual import ALGORITHM as OPT_DUAL
 from cmdpax.learners.field.opt_pess_primal_dual import ALGORITHM as OPT_PESS_PRIMAL_DUAL
 from cmdpax.learners.field.opt_primal_dual import ALGORITHM as OPT_PRIMAL_DUAL
@@ -21,6 +22,7 @@ ALGORITHMS: tuple[Algorithm, ...] = (
     FLEXDOME,
     GHOSH,
     OPSE,
+    OPT_AUG,
     OPT_DUAL,
     OPT_PESS_PRIMAL_DUAL,
     OPT_PRIMAL_DUAL,

@@ -98,7 +98,7 @@ class Reference:
         upper, (policy, value) = chosen.most, self.soft_policy(chosen.most)
         if value < threshold and baseline is not None:
             reached = reference.evaluate(self.model, baseline).constraint_values
-            return baseline, upper, float(reached[0])
+            return baseline, 0.0, float(reached[0])
         free, free_value = self.soft_policy(0.0)
         if free_value >= threshold:
             return free, 0.0, free_value

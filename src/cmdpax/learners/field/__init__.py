@@ -14,6 +14,7 @@ from cmdpax.learners.field.opt_aug import ALGORITHM as OPT_AUG
 from cmdpax.learners.field.opt_dual import ALGORITHM as OPT_DUAL
 from cmdpax.learners.field.opt_pess_primal_dual import ALGORITHM as OPT_PESS_PRIMAL_DUAL
 from cmdpax.learners.field.opt_primal_dual import ALGORITHM as OPT_PRIMAL_DUAL
+from cmdpax.learners.field.s_ops import ALGORITHM as S_OPS
 from cmdpax.learners.field.triple_q import ALGORITHM as TRIPLE_Q
 from cmdpax.learners.field.uopt_rpgpd import ALGORITHM as UOPT_RPGPD
 
@@ -26,6 +27,7 @@ ALGORITHMS: tuple[Algorithm, ...] = (
     OPT_DUAL,
     OPT_PESS_PRIMAL_DUAL,
     OPT_PRIMAL_DUAL,
+    S_OPS,
     TRIPLE_Q,
     UOPT_RPGPD,
 )

@@ -81,8 +81,8 @@ class SearchState(NamedTuple):
     """What the next episode needs."""
 
     log_policy: Float[Array, "H S A"]  # log π_k
-    multipliers: Float[Array, " I"]  # λ, or C_λ where that fails
-    constraint_values: Float[Array, " I"]  # V_u of it, what the baseline reaches in its place
+    multipliers: Float[Array, " I"]  # λ; 0 where the baseline is played
+    constraint_values: Float[Array, " I"]  # V_u of π^λ, or of the baseline
     statistics: Statistics
 
 
@@ -134,9 +134,8 @@ def soft_search(knowledge: Knowledge, optimism: Optimism, parameters: Any) -> Le
         found = _search(knowledge, estimates, optimism, parameters)
         played, baseline = found.upper, knowledge.baseline
         if baseline is not None:
-            safe = played._replace(
-                log_policy=jnp.log(baseline.policy), constraint_values=baseline.constraint_values
-            )
+            nothing = jnp.zeros_like(played.multiplier)
+            safe = _Found(nothing, jnp.log(baseline.policy), baseline.constraint_values)
             played = jax.tree.map(
                 lambda one, other: jnp.where(found.feasible, one, other), played, safe
             )

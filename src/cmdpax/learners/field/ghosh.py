@@ -10,12 +10,12 @@ baseline:
             Q_r = r + clip(C b + p̄ V_r, 0, H - h),  V_r = ⟨π^λ, Q_r⟩
             Q_u = u + clip(C b + p̄ V_u, 0, H - h),  V_u = ⟨π^λ, Q_u⟩
             π^λ = softmax((Q_r + λ Q_u)/κ)
-        π_k = π^λ, the smallest λ with V_u ≥ c; C_λ where that fails       bisection of [0, C_λ]
+        π_k = π^λ, the smallest λ with V_u ≥ c; λ_max where that fails       bisection of [0, λ_max]
         play π_k, count
 
 The publication searches a grid of λ that is exponential in H, for which it proves strong regret and
 violation of Õ(√K). Bisection is what those who compared with it use (Kitamura et al., 2025), with
-C from 1 to 5, κ = 0.1 and C_λ = 300; constants here are ours.
+C from 1 to 5, κ = 0.1 and λ_max = 300; constants here are ours.
 """
 
 from typing import NamedTuple

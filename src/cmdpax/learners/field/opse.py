@@ -12,8 +12,8 @@ arXiv:2502.10138, Algorithm 2 and Definitions 2-3, in a tabular form; constants 
             Q_† = B b + clip(B b + p̄ V_†, 0, B (H - h))           compensates for the caution
             π^λ = softmax((Q_† + Q_r + λ Q_u)/κ)
             V_r = ⟨π^λ, Q_r - κ log π^λ⟩,  V_u = ⟨π^λ, Q_u⟩,  V_† = ⟨π^λ, Q_†⟩
-        π_k = the baseline if V_u < c at λ = C_λ,
-              else π^λ, with the smallest λ for which V_u ≥ c     bisection of [0, C_λ]
+        π_k = the baseline if V_u < c at λ = λ_max,
+              else π^λ, with the smallest λ for which V_u ≥ c     bisection of [0, λ_max]
         play π_k, count
 
 A policy is only played if even its cautious V_u meets the threshold, so that with bonuses that are
@@ -22,7 +22,7 @@ wide enough no episode violates it. V_u need not be monotone in λ, but is nearl
 The publication has linear features. With one feature for each pair its regression is p̄ shrunk by
 n/(n + 1), and b = 1/√(n + 1); here it is p̄ itself, and where n = 0 each clip ends at the bound
 that b pushes to. Its theory needs C of the order of S A H, and B larger than that by H/Ξ and more;
-its experiments have all of them at 1 to 5, κ = 0.1 and C_λ = 300. Here C is `bonus_scale` and B is
+its experiments have all of them at 1 to 5, κ = 0.1 and λ_max = 300. Here C is `bonus_scale`, B is
 `compensation`, and the defaults are what works in small experiments: a softmax at κ = 0.1 is far
 from the optimum in the paper's CMDP. Where rewards are estimated, C b is added to the mean of r and
 subtracted from that of u, within [0, 1].
@@ -50,9 +50,11 @@ from cmdpax.model.availability import flags_at, only_available, surprisal_of
 from cmdpax.model.evaluation import backward_scan
 from cmdpax.schemes.parameters import Parameter
 
-BonusScale = Annotated[float, Parameter("weight of the bonuses of r and u", "C", at_least=0)]
+BonusScale = Annotated[float, Parameter("weight of the bonuses of r and u", at_least=0)]
 Temperature = Annotated[float, Parameter("temperature of the soft policies", "κ", above=0)]
-MaxMultiplier = Annotated[float, Parameter("the largest multiplier that is tried", "C_λ", above=0)]
+MaxMultiplier = Annotated[
+    float, Parameter("the largest multiplier that is tried", "λ_max", above=0)
+]
 SearchSteps = Annotated[int, Parameter("how often the interval of λ is halved", at_least=1)]
 
 
@@ -109,7 +111,7 @@ class _Search(NamedTuple):
     turn: Integer[Array, ""]
     lower: Float[Array, ""]
     upper: _Found
-    feasible: Bool[Array, ""]  # whether C_λ is
+    feasible: Bool[Array, ""]  # whether λ_max is
 
 
 def opse(knowledge: Knowledge, parameters: Opse) -> Learner:
@@ -123,7 +125,7 @@ def soft_search(knowledge: Knowledge, optimism: Optimism, parameters: Any) -> Le
     """A learner that searches for the smallest λ in every episode.
 
     Args:
-        knowledge: what it knows; a baseline is played where C_λ fails.
+        knowledge: what it knows; a baseline is played where λ_max fails.
         optimism: what it makes of bonuses.
         parameters: a record with temperature, max_multiplier and search_steps.
     """
@@ -172,7 +174,7 @@ def _estimates(knowledge: Knowledge, statistics: Statistics, optimism: Optimism)
 def _search(
     knowledge: Knowledge, estimates: _Estimates, optimism: Optimism, parameters: Any
 ) -> _Search:
-    """First λ = C_λ and λ = 0, then the middle of what is between them, while that is worth it."""
+    """First λ = λ_max and λ = 0, then the middle of what is between them."""
     most = jnp.asarray(parameters.max_multiplier, knowledge.initial.dtype)
     has_baseline = knowledge.baseline is not None
 

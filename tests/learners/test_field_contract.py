@@ -33,9 +33,13 @@ KEY = jax.random.key(3)
 VARIED: dict[str, tuple[dict[str, Any], ...]] = {
     "crpo": ({"step_size": "0.5*k^-0.2"}, {"tolerance": 0.0}),
     "flexdome": ({"margin_share": 0.8}, {"slater_gap": 0.3, "step_size": 0.3}),
+    "ghosh": ({"bonus_scale": 0.3, "temperature": 0.1},),
+    "opt-aug": ({"penalty": 4.0}, {"accuracy": 0.5, "bonus_scale": 0.001}),
+    "opse": ({"bonus_scale": 0.01, "compensation": 0.5}, {"max_multiplier": 20.0}),
     "opt-dual": ({"multiplier_step_size": 0.5}, {"slater_gap": 0.1, "bonus_scale": 0.001}),
     "opt-pess-primal-dual": ({"margin_scale": 0.05}, {"slater_gap": 0.1, "step_scale": 0.5}),
     "opt-primal-dual": ({"step_size": 0.3}, {"multiplier_step_size": 0.4, "slater_gap": 0.1}),
+    "s-ops": ({"caution": 0.001}, {"bonus_scale": 0.3, "growth": 0.2}),
     "triple-q": ({"margin": 0.5}, {"queue_scale": 0.1, "bonus_scale": 0.001}),
     "uopt-rpgpd": ({"step_size": 0.2}, {"regularization": 0.3, "failure_probability": 0.5}),
 }
@@ -79,22 +83,23 @@ def test_plain_jitted_and_scanned_runs_agree(algorithm: str) -> None:
     one = jax.tree.map(lambda array: array[0], runs)
     learner = make_learner(designed(configuration), cast(model(count), float), one)
     episodes = trajectories(count)
-    plain = learner.update(learner.init(KEY), episodes[0], KEY)
+    keys = jax.random.split(KEY, NUM_EPISODES)  # a learner that draws draws anew
+    plain = learner.update(learner.init(KEY), episodes[0], keys[0])
     init, update, show = map(jax.jit, learner[:3])
     state = init(KEY)
     seen = [show(state)]
-    for episode in episodes:
-        state = update(state, episode, KEY)
+    for episode, key in zip(episodes, keys, strict=True):
+        state = update(state, episode, key)
         seen.append(show(state))
         if len(seen) == 2:
             assert_close((state, seen[-1]), (plain, learner.show(plain)))
     assert update._cache_size() == 1  # shapes and types stay what `init` makes them
 
-    def step(state: Any, trajectory: Trajectory) -> tuple[Any, Shown]:
-        return learner.update(state, trajectory, KEY), learner.show(state)
+    def step(state: Any, at: tuple[Trajectory, Any]) -> tuple[Any, Shown]:
+        return learner.update(state, *at), learner.show(state)
 
     together = jax.tree.map(lambda *arrays: jnp.stack(arrays), *episodes)
-    last, shown = jax.lax.scan(step, init(KEY), together)
+    last, shown = jax.lax.scan(step, init(KEY), (together, keys))
     assert_close(last, state)
     assert_close(shown, jax.tree.map(lambda *arrays: jnp.stack(arrays), *seen[:-1]))
     assert np.ptp(np.exp(shown.log_policy), axis=0).max() > 1e-6  # it learns

@@ -8,6 +8,7 @@ from cmdpax.errors import ParameterError, nearest_name, shown
 from cmdpax.learners.algorithm import Algorithm, Named, imported, name_of, require_address, wrap
 from cmdpax.learners.dual import regularized_dual, vanilla_dual
 from cmdpax.learners.field import ALGORITHMS as FIELD
+from cmdpax.learners.field.s_ops import mix
 from cmdpax.learners.primal_dual import primal_dual
 from cmdpax.learners.replanning import optimistic_planning, posterior_sampling, replanning
 from cmdpax.schemes.hyperparameters import Hyperparameters
@@ -122,6 +123,33 @@ def as_algorithm(given: Any) -> Algorithm:
     given = str(given)
     require_name(given)
     return imported(given) if ":" in given else _BY_NAME[given]
+
+
+def mixed_with_baseline(algorithm: Named, name: str | None = None) -> Algorithm:
+    """Any algorithm, with a safe baseline that plays as many of its episodes as safety needs.
+
+    Before every episode a draw decides who plays it: the baseline, with the probability at which
+    the episode meets all constraints in expectation, or the algorithm (S-OPS, `docs/field.md`).
+    It has the parameters of the algorithm, and `caution`.
+
+    Args:
+        algorithm: a registered name, an address, an `Algorithm`, or a factory.
+        name: what the result is called; None adds "-with-baseline" to the algorithm's name.
+
+    Raises:
+        ParameterError: there is no such algorithm, or it is such a mixture already.
+
+    Examples:
+        >>> import cmdpax
+        >>> from cmdpax.learners import mixed_with_baseline
+        >>> cmdp = cmdpax.environments.make("random")
+        >>> safer = mixed_with_baseline("posterior-sampling")
+        >>> history = cmdpax.learn(cmdp, safer, num_episodes=50, growth=0.1)
+        >>> history.manifest["algorithm"], history.manifest["baseline"]
+        ('posterior-sampling-with-baseline', 'safest')
+    """
+    within = as_algorithm(algorithm)
+    return mix(within, name or f"{within.name}-with-baseline")
 
 
 def require_name(algorithm: str) -> None:

@@ -24,7 +24,8 @@ class TestKnowledge:
             "support",
             "bonuses",
             "stationary",
-            "num_episodes",
+            "available",
+            "baseline",  # what its algorithm asks for, if it does
             "available",
         )
         told: list[Knowledge] = []

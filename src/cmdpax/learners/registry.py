@@ -102,9 +102,11 @@ def is_baseline(name: str) -> bool:
 
 
 def symbol_of(parameter: str) -> str:
-    """The letter of a parameter of the registered algorithms, or its name in words."""
-    symbols = {one.name: one.symbol for known in _ALGORITHMS for one in known.parameters}
-    return symbols.get(parameter) or parameter.replace("_", " ")
+    """The letter that the first registered algorithm has for a parameter, or its name in words."""
+    symbols = (
+        one.symbol for known in _ALGORITHMS for one in known.parameters if one.name == parameter
+    )
+    return next(filter(None, symbols), parameter.replace("_", " "))
 
 
 def as_algorithm(given: Any) -> Algorithm:

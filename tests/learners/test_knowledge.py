@@ -24,9 +24,9 @@ class TestKnowledge:
             "support",
             "bonuses",
             "stationary",
+            "num_episodes",
             "available",
-            "baseline",  # what its algorithm asks for, if it does
-            "available",
+            "baseline",  # for an algorithm that asks for one
         )
         told: list[Knowledge] = []
 

@@ -22,7 +22,7 @@ from cmdpax import version
 from cmdpax.errors import CmdpaxError, FileError
 from cmdpax.live.accounts import COUNTED, RECENT, AgentAccount, Tally, make_account
 from cmdpax.live.declaration import Declaration
-from cmdpax.live.episode import Episode
+from cmdpax.live.episode import Episode, entries_of_waiting, read_waiting
 from cmdpax.live.glimpse import entries_of_glimpse, read_glimpse
 from cmdpax.live.playing import Playing
 from cmdpax.live.record import AgentRecord, Blocks, record_of
@@ -54,6 +54,12 @@ class Position(NamedTuple):
     playing: Playing = Playing()
     inputs: Any = None  # what makes the learner; it follows from the declaration
     seconds: float = 0.0  # what the last plan took; it is not kept in files
+    waiting: tuple[Episode, ...] = ()  # in the tally, but the learner has not seen them
+
+    @property
+    def learned(self) -> int:
+        """How many episodes the learner has seen."""
+        return self.tally.learned - len(self.waiting)
 
     @property
     def account(self) -> AgentAccount:
@@ -114,6 +120,7 @@ def save(path: Path, position: Position) -> None:
     entries |= {_BLOCKS + name: one for name, one in tally.blocks._asdict().items()}
     entries |= {f"playing_{name}": array for name, array in held.items()}
     entries |= episode.to_entries(1 + declared.sizes.num_constraints)
+    entries |= entries_of_waiting(position.waiting)
     entries |= entries_of_glimpse(declared, episode)
     entries |= write_leaves("leaf_", leaves)
     text = np.array(json.dumps(content, default=lambda number: number.item()))  # NumPy's numbers
@@ -144,10 +151,12 @@ def read(path: Path) -> Position:
             multipliers=multipliers,
             glimpse=read_glimpse(declared, entries),
         )
-        if not _is_consistent(declared, tally, episode):
+        waiting = read_waiting(entries)
+        if not _is_consistent(declared, tally, episode, waiting):
             raise ValueError("its parts do not fit together")
         state = read_leaves("leaf_", head["leaves"], entries)
-        return Position(declared, state, tally, episode, _playing(declared, entries, head))
+        playing = _playing(declared, entries, head)
+        return Position(declared, state, tally, episode, playing, waiting=waiting)
     except _OF_DAMAGE:
         raise _damaged(path) from None
 
@@ -180,21 +189,19 @@ def _believed(tally: Tally, account: dict[str, Any]) -> tuple[np.ndarray, np.nda
     return optimistic, np.array([float(one["multiplier"]) for one in constraints])
 
 
-def _is_consistent(declared: Declaration, tally: Tally, episode: Episode) -> bool:
+def _is_consistent(
+    declared: Declaration, tally: Tally, episode: Episode, waiting: tuple[Episode, ...]
+) -> bool:
     """Whether the parts of a file belong to one agent."""
-    count, horizon, num_states, num_actions = declared.sizes
-    observed = np.reshape(episode.observed, (-1, 1 + count))
+    count = declared.sizes.num_constraints
     counts = [getattr(tally, name) for name in COUNTED]
     expected = [
         (tally.recent, "f", (min(tally.episodes, RECENT), 2 + 2 * count)),
-        (observed, "f", (episode.steps, 1 + count)),
         (tally.missed, "i", (count,)),
         (tally.mean, "f", (1 + count,)),
         (tally.squares, "f", (1 + count,)),
         (tally.always, "f", (5, 2, 1 + count)),
     ]
-    given = () if episode.action is None else (episode.action,)
-    played = zip(episode.states, (*episode.actions, *given), strict=False)
     return (
         all(array.dtype.kind == kind and array.shape == shape for array, kind, shape in expected)
         and all(np.isfinite(array).all() for array, _, _ in expected)
@@ -203,12 +210,27 @@ def _is_consistent(declared: Declaration, tally: Tally, episode: Episode) -> boo
         and tally.blocks.is_possible(tally.episodes, tally.cut_short, tally.missed)
         and tally.blocks.num_episodes >= len(tally.recent)
         and tally.cut_short <= tally.episodes <= tally.steps
-        and all(0 <= state < num_states for state in episode.states)
+        and _is_possible(declared, episode)
+        and all(one.steps and _is_possible(declared, one) for one in waiting)
+        and len(waiting) <= tally.episodes
+        and len(episode.multipliers) == count
+    )
+
+
+def _is_possible(declared: Declaration, episode: Episode) -> bool:
+    """Whether an episode may have happened as far as it went."""
+    count, horizon, num_states, num_actions = declared.sizes
+    observed = np.reshape(episode.observed, (-1, 1 + count))
+    given = () if episode.action is None else (episode.action,)
+    played = zip(episode.states, (*episode.actions, *given), strict=False)
+    return (
+        all(0 <= state < num_states for state in episode.states)
         and all(0 <= action < num_actions for action in (*episode.actions, *given))
         and len(episode.states) == (episode.steps + 1 if episode.states else 0)
         and episode.steps <= horizon
+        and (observed.dtype.kind, observed.shape) == ("f", (episode.steps, 1 + count))
+        and bool(np.isfinite(observed).all())
         and all(declared.is_available(step, *pair) for step, pair in enumerate(played))
-        and len(episode.multipliers) == count
     )
 
 

@@ -34,8 +34,10 @@ from cmdpax.storage.texts import parse_json
 from cmdpax.storage.trees import leaves_of, read_leaves, restore_tree, write_leaves
 from cmdpax.storage.writing import remove_left_behind, require_target, write_atomically
 
-FORMAT = 3
-_READ = (2, FORMAT)  # in the second, a declaration has hyperparameters
+FORMAT = 4
+_READ = (2, 3, FORMAT)
+"""In the second, a declaration has hyperparameters; before the fourth, no episodes wait."""
+_OTHERWISE = "load it with the version that wrote it, or feed your log to a new agent"
 _OF_DAMAGE = (LookupError, TypeError, ValueError, AttributeError, OverflowError, CmdpaxError)
 _TALLIED = ("mean", "squares", "missed", "recent", "always")
 _BLOCKS = "blocks_"
@@ -239,7 +241,13 @@ def restore(path: Path, leaves: list[np.ndarray], shapes: Any) -> Any:
     try:
         state = restore_tree(leaves, shapes)
     except ValueError:
-        raise _damaged(path) from None
+        written = _head(path)[1]["cmdpax"]
+        if written == version.__version__:
+            raise _damaged(path) from None
+        raise FileError(
+            f"{path} was saved by cmdpax {written}, whose learner kept other numbers than that of "
+            f"cmdpax {version.__version__}; {_OTHERWISE}."
+        ) from None
     return jax.tree.map(jnp.asarray, state)
 
 
@@ -255,11 +263,10 @@ def _head(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         form, written = head["format"], head["cmdpax"]
     except (DamagedError, KeyError, TypeError, ValueError):
         raise _damaged(path) from None
-    if form not in _READ or written != version.__version__:
+    if form not in _READ:
         raise FileError(
             f"{path} was saved by cmdpax {written} (format {form}), this is cmdpax "
-            f"{version.__version__} (format {FORMAT}); load it with the version that wrote it, or "
-            "feed your log to a new agent."
+            f"{version.__version__} (formats {_READ[0]} to {FORMAT}); {_OTHERWISE}."
         )
     return entries, head
 

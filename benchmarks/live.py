@@ -14,7 +14,10 @@ episodes. The positive part of each constraint's true violation is priced at its
 algorithms and of Q-learning in about 60 episodes on a logarithmic grid, each counting for the
 episodes next to it. Losses are means over seeds ± standard errors, with the share of episodes whose
 policy is unsafe in truth in parentheses. A task is a system, a method and a seed; it appends its
-lines as it ends, so that an interrupted benchmark shows what it has. `--set exploration=none` gives
+lines as it ends, so that an interrupted benchmark shows what it has. The last line of every K says
+whether the agent loses at most half of what the best rival loses, as a geometric mean over the
+systems, is worse than it on none, and is unsafe in at most 10 % of the episodes if it has a
+baseline. `--set exploration=none` gives
 the two agents other parameters.
 """
 
@@ -27,6 +30,7 @@ import tempfile
 import time
 import warnings
 from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,6 +49,7 @@ ALONE = {  # every process has one core, and the programs that it compiles are f
     "OMP_NUM_THREADS": "1",
 }
 AGENTS = ("agent", "agent, baseline")
+MOST_LOST, MOST_UNSAFE = 0.5, 0.1  # of the best rival, as a geometric mean; with a baseline
 RIVALS = ("estimate + solve", "Q-learning", *ALGORITHMS)
 
 
@@ -157,29 +162,56 @@ def show(rows: list[dict[str, Any]], count: int) -> None:
             entries = [found.get((system, method)) for method in methods]
             print(f"| {system} | {' | '.join(shown(cell) if cell else '' for cell in entries)} |")
     print()
-    for method in AGENTS:
-        _compare(found, systems, method)
+    ratios = [_compare(found, systems, method) for method in AGENTS]
+    print(verdict(found, ratios[0]))
 
 
 def _last(cell: Cell) -> str:
     return f"{cell.last:.3g}"
 
 
-def _compare(found: dict[tuple[str, str], Cell], systems: list[str], method: str) -> None:
-    """The ratio of a method's losses to those of the best rival, which may differ by system."""
+def _compare(found: dict[tuple[str, str], Cell], systems: list[str], method: str) -> list[float]:
+    """The ratios of a method's losses to those of the best rival, which may differ by system."""
     ratios = {}
     for system in systems:
         rivals = [found[system, name].loss for name in RIVALS if (system, name) in found]
         if rivals and (system, method) in found:
             ratios[system] = max(found[system, method].loss, 0.0) / min(rivals)
     if ratios:
-        mean = float(np.exp(np.mean(np.log(np.maximum(list(ratios.values()), 1e-9)))))
         told = ", ".join(f"{system} {ratio:.2f}" for system, ratio in ratios.items())
         unsafe = max(found[system, method].unsafe for system in ratios)
         print(
-            f"{method} / best rival: geometric mean {mean:.2f}, worst {max(ratios.values()):.2f} "
-            f"({told}); unsafe in at most {unsafe:.0%} of the episodes of a system"
+            f"{method} / best rival: geometric mean {_mean(ratios.values()):.2f}, worst "
+            f"{max(ratios.values()):.2f} ({told}); unsafe in at most {unsafe:.0%} of the episodes "
+            "of a system"
         )
+    return list(ratios.values())
+
+
+def _mean(ratios: Iterable[float]) -> float:
+    return float(np.exp(np.mean(np.log(np.maximum(list(ratios), 1e-9)))))
+
+
+def verdict(found: dict[tuple[str, str], Cell], ratios: list[float]) -> str:
+    """In a line, which promises the agent does not keep, and how much is missing."""
+    whole = [(system, method) for system in SYSTEMS for method in METHODS]
+    absent = [f"{method} on {system}" for system, method in whole if (system, method) not in found]
+    alone, safe = AGENTS
+    unsafe = [
+        f"{system} {cell.unsafe:.1%}"
+        for (system, method), cell in found.items()
+        if method == safe and cell.unsafe > MOST_UNSAFE
+    ]
+    broken = []
+    if ratios and _mean(ratios) > MOST_LOST:
+        broken.append(f"{alone} loses {_mean(ratios):.2f} of the best rival, not {MOST_LOST}")
+    if ratios and max(ratios) > 1:
+        broken.append(f"{alone} is worse than the best rival on {sum(r > 1 for r in ratios)}")
+    if unsafe:
+        broken.append(f"{safe} is unsafe too often ({', '.join(unsafe)})")
+    told = "; ".join(broken) if broken else "all promises are kept"
+    more = f"; {len(absent)} of {len(whole)} cells are missing" if absent else ""
+    return f"verdict: {told}{more}"
 
 
 def parameter(text: str) -> tuple[str, Any]:

@@ -1,5 +1,6 @@
 """Files of earlier versions are opened, and what goes on from them has the numbers of then."""
 
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -13,7 +14,11 @@ EARLIER = Path(__file__).parent / "earlier"
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 
 import earlier_files  # noqa: E402
+import fixed_systems  # noqa: E402
 import named_arrays  # noqa: E402
+
+PLANNED = re.compile(r"policy|multiplier|optimistic|price")
+"""What follows from plans, which a later version may make better."""
 
 
 @pytest.fixture
@@ -29,6 +34,28 @@ def assert_as_then(
     assert len(then) > 5
     differences = named_arrays.compare_all(then, found)
     assert [name for name, one in differences.items() if not one.passes(name)] == []
+
+
+def do_as_then(agent: cmdpax.Agent, place: Path, then: dict[str, np.ndarray]) -> None:
+    """Go on to the twentieth episode, with the actions that the agent gave then."""
+    system = fixed_systems.System(
+        cmdpax.load(place / "model.npz"), then["agent/uniforms"], **earlier_files.UNITS
+    )
+    given = iter([agent.action, *then["agent/actions"].tolist()])
+    while agent.num_episodes < 20:
+        episode, step = agent.episode, agent.step
+        if agent.expects == "start":
+            agent.start(system.first(episode))
+        elif agent.expects == "end" or step == system.length(episode):
+            agent.end()
+        elif agent.expects == "act":
+            agent.act(agent.state)
+        else:
+            action = agent.declaration.action_index(next(given))
+            action = 0 if (episode + step) % 11 == 0 else action
+            state = agent.declaration.state_index("the state", agent.state)
+            agent.observe(*system.step(episode, step, state, action), action=action)
+    assert list(given) == []
 
 
 def test_a_manifest_repeats_its_runs(folder: Path) -> None:
@@ -58,8 +85,9 @@ def test_an_agent_goes_on_in_the_middle_of_its_episode(folder: Path) -> None:
 def test_an_agent_that_plans_goes_on_in_the_middle_of_its_episode(folder: Path) -> None:
     """Names, units and two constraints; it had no margins, no baseline and no account for all days.
 
-    Its plans, actions and account are those of then. What is new begins anew, or is as if the user
-    had said nothing of it.
+    What it holds is what it was then, and what is done then counts as it did. Plans that it makes
+    from then on are those of this version. What is new begins anew, or is as if the user had said
+    nothing of it.
     """
     place = folder / "replanning"
     agent = cmdpax.Agent.load(place / "agent.npz")
@@ -73,9 +101,21 @@ def test_an_agent_that_plans_goes_on_in_the_middle_of_its_episode(folder: Path) 
     assert (agent.mixture, agent.frozen, agent.plays_plan) == (None, False, True)
     np.testing.assert_array_equal(agent.plan, agent.policy)
     assert (agent.account.playing, agent.account[0].always.size) == ((), 0)
-    assert_as_then(
-        earlier_files.continued(place, agent), "agent", EARLIER / "replanning" / "numbers.npz"
-    )
+    with np.load(place / "numbers.npz") as archive:
+        then = dict(archive)
+    np.testing.assert_allclose(agent.policy, then["agent/saved/policy"], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(agent.multipliers, then["agent/saved/multipliers"], atol=1e-12)
+    do_as_then(agent, place, then)
+    named = named_arrays.chosen(agent, named_arrays.AGENT)
+    found = named_arrays.named_arrays("agent", {"end": named})
+    counted = {
+        name: then[name]
+        for name in then
+        if name.startswith("agent/end/") and not PLANNED.search(name)
+    }
+    assert len(counted) > 25
+    differences = named_arrays.compare_all(counted, found)
+    assert [name for name, one in differences.items() if not one.passes(name)] == []
     assert agent.account[0].always.size == 8  # of its twenty episodes
     agent.save(place / "agent.npz")
     assert cmdpax.Agent.load(place / "agent.npz").num_episodes == 20

@@ -76,3 +76,14 @@ def test_tables_take_the_best_penalty_and_compare_with_the_best_rival(
     told = capsys.readouterr().out
     assert "| kiln | 2.5 ± 0.5 (25%) | 5 ± 0 (25%) | 1 ± 0 (25%) |" in told
     assert "agent / best rival: geometric mean 0.50" in told
+
+
+def test_the_verdict_names_what_is_not_kept() -> None:
+    cell = live.Cell(1.0, 0.0, 1.0, 0.1)
+    cells = {(system, method): cell for system in live.SYSTEMS for method in live.METHODS}
+    assert live.verdict(cells, [0.25, 1.0]) == "verdict: all promises are kept"
+    told = live.verdict(cells | {("kiln", "agent, baseline"): cell._replace(unsafe=0.19)}, [1.2])
+    for part in ("loses 1.20", "worse than the best rival on 1", "kiln 19.0%"):
+        assert part in told
+    del cells["robot", "agent"]
+    assert live.verdict(cells, [0.4]).endswith("1 of 54 cells are missing")

@@ -208,7 +208,7 @@ def test_files_of_something_else(run: Any) -> None:
         assert (code, err[:40]) == (1, f"error: {name} is not a readable file of an agent"[:40])
 
 
-@pytest.mark.parametrize("change", [{"cmdpax": "9.9.9"}, {"format": 99}])
+@pytest.mark.parametrize("change", [{"format": 99}, {"format": 99, "cmdpax": "9.9.9"}])
 def test_other_versions(run: Any, change: dict[str, Any]) -> None:
     watched(3)
     with np.load("a.npz") as archive:

@@ -73,6 +73,14 @@ def edit(path: Path, change: Change) -> None:
     np.savez(path, **(arrays | {"agent": np.array(json.dumps(head))}))
 
 
+def with_waiting(head: dict[str, Any], arrays: dict[str, Any]) -> None:
+    """Two episodes, of three steps and of one, that the learner has not seen."""
+    arrays["waiting_steps"] = np.array([3, 1])
+    arrays["waiting_states"] = np.array([0, 1, 2, 0, 1, 2])
+    arrays["waiting_actions"] = np.array([0, 1, 0, 1])
+    arrays["waiting_observed"] = np.full((4, 3), 0.5)
+
+
 def as_earlier(head: dict[str, Any]) -> list[Any]:
     """The text of a file of format 2, whose declaration has a list of hyperparameters."""
     declared = head["declaration"]
@@ -82,16 +90,18 @@ def as_earlier(head: dict[str, Any]) -> list[Any]:
 
 
 class TestOthers:
-    def test_another_version(self, path: Path, monkeypatch):
-        monkeypatch.setattr("cmdpax.version.__version__", "0.0.7")
-        assert_refused(path, f"by cmdpax {cmdpax.__version__} (format 3)", "cmdpax 0.0.7")
-        make().save(path)
-        monkeypatch.undo()
-        assert_refused(path, "by cmdpax 0.0.7 (format 3)", f"this is cmdpax {cmdpax.__version__}")
+    def test_another_version(self, path: Path, agent: cmdpax.Agent, monkeypatch):
+        """It is read if its format is, and if its learner keeps the same numbers."""
+        monkeypatch.setattr("cmdpax.version.__version__", "0.7.3")
+        found = cmdpax.Agent.load(path)
+        assert snapshot(found) == snapshot(agent)
+        edit(path, lambda head, arrays: head.update(leaves=3))
+        sentences = (f"saved by cmdpax {cmdpax.__version__}", "cmdpax 0.7.3", "feed your log")
+        assert_refused(path, *sentences)
 
     def test_another_format(self, path: Path):
         edit(path, lambda head, arrays: head.update(format=9))
-        assert_refused(path, "(format 9)", "(format 3)")
+        assert_refused(path, "(format 9)", "(formats 2 to 4)")
 
     @pytest.mark.parametrize("algorithm", [ALGORITHM, "vanilla-dual"])
     def test_an_earlier_format_is_read(self, tmp_path: Path, algorithm: str):
@@ -104,7 +114,7 @@ class TestOthers:
         assert snapshot(found) == snapshot(agent)
         found.save(path)
         head = json.loads(str(arrays_in(path.read_bytes())["agent"]))
-        assert (head["format"], "hyperparameters" in head["declaration"]) == (3, False)
+        assert (head["format"], "hyperparameters" in head["declaration"]) == (4, False)
 
     def test_sums_that_an_earlier_file_has_not_begin_anew(self, path: Path, agent: cmdpax.Agent):
         edit(path, lambda head, arrays: arrays.pop("tally_always"))
@@ -206,6 +216,19 @@ DO_NOT_FIT: dict[str, Change] = {
         tally_always=arrays["tally_always"] + 1
     ),
     "more episodes": lambda head, arrays: head["tally"].update(episodes=500),
+    "waiting ones are missing": lambda head, arrays: arrays.pop("waiting_states"),
+    "waiting ones of no steps": lambda head, arrays: arrays.update(
+        waiting_steps=0 * arrays["waiting_steps"]
+    ),
+    "waiting states that are none": lambda head, arrays: arrays.update(
+        waiting_states=9 + arrays["waiting_states"]
+    ),
+    "waiting ones that are longer": lambda head, arrays: arrays.update(
+        waiting_steps=1 + arrays["waiting_steps"]
+    ),
+    "no numbers were observed in waiting ones": lambda head, arrays: arrays.update(
+        waiting_observed=np.nan * arrays["waiting_observed"]
+    ),
     "an action that is none": lambda head, arrays: arrays.update(open_action=np.array(9)),
 }
 
@@ -218,6 +241,8 @@ class TestDamaged:
 
     @pytest.mark.parametrize("change", DO_NOT_FIT.values(), ids=DO_NOT_FIT)
     def test_parts_that_do_not_fit(self, path: Path, change: Change):
+        edit(path, with_waiting)
+        cmdpax.Agent.load(path)
         edit(path, change)
         assert_refused(path, "not a readable file of an agent")
 

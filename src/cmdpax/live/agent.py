@@ -226,10 +226,9 @@ class Agent(AgentView):
         episode, number = self._now.episode, self.episode
         signals = np.reshape(episode.observed, (-1, 1 + self._sizes.num_constraints))
         if episode.steps and self._background is not None and course.fits(self._now, episode):
-            self._background.require_sound()
-            now = course.accounted(self._now, episode)
-            found = self._background.follow(self._now, episode)
-            self._now = course.seen(now if found is None else found._replace(tally=now.tally))
+            now = self._background.advanced(course.put_off(self._now, episode))
+            self._now = course.redrawn(now)
+            self._background.learn_from(self._now)
         elif episode.steps:
             self._settle()
             begun = time.perf_counter()
@@ -281,10 +280,11 @@ class Agent(AgentView):
         not played until `resume`.
         """
         self._require("freeze")
-        self._settle()
         now, playing = self._now, self._now.playing
         plan = now.episode.plan if playing.plan is None else playing.plan
         self._now = now._replace(playing=playing._replace(plan=np.array(plan), frozen=True))
+        if self._background is not None:
+            self._background.learn_from(self._now)
 
     @in_turn
     @in_double_precision
@@ -299,15 +299,25 @@ class Agent(AgentView):
         thawed = now._replace(playing=playing._replace(frozen=False, plan=kept))
         self._now = course.decided(thawed, self._approve)
 
+    @in_turn
+    @in_double_precision
+    def catch_up(self) -> None:
+        """Wait until all episodes are learned from, and the plan is made, if a thread plans.
+
+        The last plan is played from the next episode on.
+        """
+        self._require("catch_up")
+        self._settle()
+
     # --------------------------------------------------------------------------------------- files
 
     @in_turn
     def save(self, path: str | Path) -> None:
         """Write everything to a file, whole or not at all; no other process may save to it then.
 
-        A plan that is made in the background is waited for; an open episode goes on with it.
+        A plan that is made in the background is not waited for: episodes that it has not learned
+        from are in the file.
         """
-        self._settle()
         self._owned.require(Path(path))
         saving.save(Path(path), self._now)
 
@@ -351,20 +361,31 @@ class Agent(AgentView):
     def _go_on(self, position: Position, approve: Approve | None, plan: str) -> None:
         """Take up a position, and compile every program before the first decision."""
         check_choice("plan", plan, ("foreground", "background"))
-        self._background = Background(approve) if plan == "background" else None
         self._turn, self._owned, self._approve = Turn(), saving.Owned(), approve
+        self._background = Background(approve, self._turn) if plan == "background" else None
         now = course.decided(course.aiming(position), approve)
         self._now = now._replace(episode=now.episode.going_on(position.episode))
         num_constraints = position.declared.sizes.num_constraints
         course.compile_all(self._now, np.zeros((0, 1 + num_constraints)))
+        if self._background is not None:
+            course.prepare_chances(self._now)
 
     @in_double_precision
     def _settle(self) -> None:
-        """Wait for the thread that learns, if there is one, and take up what it made."""
-        found = None if self._background is None else self._background.settle()
-        if found is not None:
-            later = course.seen(found._replace(tally=self._now.tally))
-            self._now = later._replace(episode=later.episode.going_on(self._now.episode))
+        """Learn from the episodes that wait, or wait until the thread has."""
+        now, thread = self._now, self._background
+        if not now.waiting:
+            return
+        later = course.caught_up(now, self._approve) if thread is None else thread.settled(now)
+        coming = course.redrawn(later).episode.going_on(now.episode)
+        self._now = later._replace(episode=coming)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy goes on by itself: with a turn and a thread of its own, and no files yet."""
+        turn, thread = Turn(), self._background
+        own = {"_turn": turn, "_owned": saving.Owned()}
+        own["_background"] = None if thread is None else thread.of_copy(turn)
+        return self.__dict__ | own
 
     def _require(self, call: str) -> None:
         self._now.episode.require(call, self._sizes.horizon)

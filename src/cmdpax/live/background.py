@@ -1,129 +1,160 @@
 """Planning beside playing: a thread learns from finished episodes while the agent plays on.
 
-The agent counts an episode in its account at once, and goes on with the policy that it has. The
-thread takes the episodes that were finished, in their order, and makes of them what `course` makes
-of them anywhere; whole positions are handed back. So the learner sees the same episodes in the same
-order as without a thread, and only which policy an episode is played with depends on how long a
-plan takes.
+A finished episode is counted in the account at once, and waits in the agent's position until the
+learner has seen it. The thread is told such positions. It makes of the episodes that wait what
+`course` makes of them anywhere, in their order, and shows how far it is; the agent takes that up
+when the next episode ends. So nothing is learned from twice or lost, wherever an interruption
+comes, the learner sees the same episodes in the same order as without a thread, and only which
+policy an episode is played with depends on how long a plan takes.
 """
 
+import atexit
+import os
 import threading
-import time
-from collections.abc import Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+import weakref
+from typing import Any
 
 from cmdpax.jax_context import in_double_precision
 from cmdpax.live import course
-from cmdpax.live.episode import Episode
-from cmdpax.live.playing import Approve
+from cmdpax.live.playing import Approve, PolicyChange
 from cmdpax.live.saving import Position
+from cmdpax.live.turns import Turn
+
+_ALL: "weakref.WeakSet[Background]" = weakref.WeakSet()
+_MOMENT = 0.01  # seconds
 
 
 class Background:
-    """What was handed to the thread, and what it made of that.
+    """The thread of an agent, which lives while there is something to learn from.
 
     Args:
         approve: called in the thread, before a new plan is played.
-        waiting: episodes that it has not learned from.
-        reached: the learner's position before these; None: that of the agent.
-        found: the last position that the agent has not taken up.
+        turn: of the agent, whose calls the thread must not wait for.
     """
 
-    def __init__(
-        self,
-        approve: Approve | None,
-        waiting: Iterable[Episode] = (),
-        reached: Position | None = None,
-        found: Position | None = None,
-    ) -> None:
+    def __init__(self, approve: Approve | None, turn: Turn) -> None:
         """Start no thread yet."""
-        self._approve, self._waiting = approve, list(waiting)
-        self._reached, self._found = reached, found
+        self._approve, self._turn = approve, turn
+        self._told: Position | None = None
+        self._reached: Position | None = None
         self._error: BaseException | None = None
+        self._thread: threading.Thread | None = None
+        self._asks = self._closes = False
         self._lock = threading.Lock()
-        self._threads: ThreadPoolExecutor | None = None
-        self._task: Future[None] | None = None
-        self._works = False
+        _ALL.add(self)
 
     def __reduce__(self) -> tuple[type["Background"], tuple[object, ...]]:
-        """A copy has learned as much, and has a thread of its own."""
-        self._wait()
-        return Background, (self._approve, tuple(self._waiting), self._reached, self._found)
+        """A copy of the agent learns from the episodes that wait in it by itself."""
+        return Background, (self._approve, self._turn)
 
-    def require_sound(self) -> None:
-        """Raise what went wrong in the thread, once; the next episode makes it try again."""
-        with self._lock:
-            error, self._error = self._error, None
-        if error is not None:
-            raise error
+    def of_copy(self, turn: Turn) -> "Background":
+        """For a copy of the agent that has another turn."""
+        return Background(self._approve, turn)
 
-    def follow(self, before: Position, episode: Episode) -> Position | None:
-        """Hand over an episode.
+    def advanced(self, now: Position) -> Position:
+        """The agent's position with what the thread has learned.
 
-        Args:
-            before: the agent's position before it.
-            episode: what happened.
-
-        Returns:
-            The newest position that the thread has reached since the last call, if there is one.
+        Raises:
+            BaseException: what went wrong in the thread, once; then it tries again when it is told
+                of the next episode.
         """
         with self._lock:
-            self._reached = before if self._reached is None else self._reached
-            self._waiting.append(episode)
-            found, self._found = self._found, None
-        self._work_on()
-        return found
+            (error, self._error), reached = (self._error, None), self._reached
+        if error is not None:
+            raise error
+        return now if reached is None else course.with_learner(now, reached)
 
-    def settle(self) -> Position | None:
-        """Wait until all episodes are learned from; the position then, if there was anything."""
+    def learn_from(self, now: Position) -> threading.Thread | None:
+        """Let the thread learn from what waits in a position; the thread, if there is work."""
         with self._lock:
-            self._error = None  # tried again below
-        self._work_on()
-        self._wait()
-        self.require_sound()
+            self._told = now
+            if self._next() is None:
+                return None
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(
+                    target=self._work, name="cmdpax-planning", daemon=True
+                )
+                self._thread.start()
+            return self._thread
+
+    def settled(self, now: Position) -> Position:
+        """The agent's position once nothing waits in it; what went wrong before is tried again."""
         with self._lock:
-            found, self._found, self._reached = self._found, None, None
-        return found
+            self._error = None
+        thread = self.learn_from(now)
+        if thread is not None:
+            thread.join()
+        return self.advanced(now)
 
-    def _work_on(self) -> None:
-        """Start the thread, if there is something to do and it does nothing."""
-        with self._lock:
-            if self._works or not self._waiting:
-                return
-            self._threads = self._threads or ThreadPoolExecutor(1, "cmdpax-planning")
-            self._works = True
-            self._task = self._threads.submit(self._work)
+    def _next(self) -> Position | None:
+        """The position to learn from; None if nothing waits."""
+        now, reached = self._told, self._reached
+        if now is not None and reached is not None:
+            now = course.with_learner(now, reached)
+        return None if now is None or not now.waiting else now
 
-    def _wait(self) -> None:
-        if self._task is not None:
-            self._task.result()
-
+    @in_double_precision
     def _work(self) -> None:
         """Learn until nothing waits, or something goes wrong."""
-        while True:
-            with self._lock:
-                batch, self._waiting = self._waiting, []
-                if not batch:
-                    self._works = False
-                    return
-                before = self._reached
-            assert before is not None
-            try:
-                found = _learned(before, batch, self._approve)
-            except BaseException as error:  # told to the thread that plays
+        self._turn.barred = threading.get_ident()
+        try:
+            while (now := self._next_of_thread()) is not None:
+                course.prepare_chances(now)
+                reached = course.caught_up(now, None if self._approve is None else self._ask)
                 with self._lock:
-                    self._waiting = batch + self._waiting
-                    self._error, self._works = error, False
-                return
+                    self._reached = reached
+        except BaseException as error:  # told to the thread that plays
             with self._lock:
-                self._reached = self._found = found
+                self._error, self._thread = error, None
+        finally:
+            if self._turn.barred == threading.get_ident():
+                self._turn.barred = None
+
+    def _next_of_thread(self) -> Position | None:
+        """As `_next`; where there is nothing, the next episode has a thread of its own."""
+        with self._lock:
+            if self._thread is not threading.current_thread():  # an interrupted start
+                return None
+            now = None if self._closes else self._next()
+            if now is None:
+                self._thread = None
+            return now
+
+    def _ask(self, change: PolicyChange) -> Any:
+        """Ask whoever approves plans; the interpreter may end meanwhile."""
+        assert self._approve is not None
+        self._asks = True
+        try:
+            return self._approve(change)
+        finally:
+            with self._lock:
+                self._asks = False
+                if self._closes:
+                    raise SystemExit
+
+    def close(self) -> None:
+        """Wait until the thread computes nothing; it is left alone where it waits for a person."""
+        with self._lock:
+            self._closes, thread = True, self._thread
+        while thread is not None and thread.is_alive() and not self._asks:
+            thread.join(_MOMENT)
+
+    def forget_thread(self) -> None:
+        """A forked process has no threads, and perhaps a lock that one of them had."""
+        self._lock, self._thread, self._asks = threading.Lock(), None, False
 
 
-@in_double_precision
-def _learned(before: Position, batch: list[Episode], approve: Approve | None) -> Position:
-    """The position after some episodes, with what is played from then on."""
-    begun, now = time.perf_counter(), before
-    for episode in batch:
-        now = course.learned(now, episode, played=True)
-    now = course.decided(now, approve)
-    return course.timed(now, before.episode.plans, begun)
+def _close_all() -> None:
+    """Before the interpreter ends: a thread that computes when JAX is gone would crash it."""
+    for one in list(_ALL):
+        one.close()
+
+
+def _forget_threads() -> None:
+    for one in list(_ALL):
+        one.forget_thread()
+
+
+atexit.register(_close_all)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_threads)

@@ -17,19 +17,34 @@ from cmdpax.live.episode import Episode
 from cmdpax.live.judging import Counts
 from cmdpax.live.playing import Approve, decide
 from cmdpax.live.saving import Position
-from cmdpax.live.steps import Choice, counts_of, follow, look, rescale, trajectory_of
+from cmdpax.live.steps import (
+    TOGETHER,
+    Choice,
+    Drawn,
+    chances_of_many,
+    counts_of,
+    follow,
+    look,
+    rescale,
+    trajectory_of,
+)
 
 
 def learned(now: Position, episode: Episode, *, played: bool) -> Position:
     """The position after an episode, which the agent played or only learns from."""
+    now = _followed(now, episode)
+    if played:
+        return accounted(now, episode)
+    return now._replace(tally=dataclasses.replace(now.tally, fed=now.tally.fed + 1))
+
+
+def _followed(now: Position, episode: Episode) -> Position:
+    """The position whose learner has seen one more episode."""
     now = _in_wider_units(now, np.asarray(episode.observed))
     declared, signals = now.declared, np.asarray(episode.observed)
     trajectory = trajectory_of(declared.sizes, episode, declared.units.inward(signals))
-    number = np.int32(now.tally.learned + 1)
-    state = follow(now.inputs, now.state, trajectory, number)
-    if played:
-        return accounted(now, episode)._replace(state=state)
-    return now._replace(state=state, tally=dataclasses.replace(now.tally, fed=now.tally.fed + 1))
+    number = np.int32(now.learned + 1)
+    return now._replace(state=follow(now.inputs, now.state, trajectory, number))
 
 
 def accounted(now: Position, episode: Episode) -> Position:
@@ -41,12 +56,69 @@ def accounted(now: Position, episode: Episode) -> Position:
     return now._replace(tally=tally)
 
 
+def put_off(now: Position, episode: Episode) -> Position:
+    """The position with an episode in its account that waits to be learned from."""
+    waits = Episode(episode.states, episode.actions, episode.observed)
+    return accounted(now, episode)._replace(waiting=(*now.waiting, waits))
+
+
+def caught_up(now: Position, approve: Approve | None) -> Position:
+    """The position once its learner has seen the episodes that wait in it."""
+    begun, plans_before = time.perf_counter(), now.episode.plans
+    for episode in now.waiting:
+        now = _followed(now, episode)._replace(waiting=now.waiting[1:])
+    return timed(decided(now, approve), plans_before, begun)
+
+
+def with_learner(now: Position, ahead: Position) -> Position:
+    """The position of an agent with what was learned from the episodes that wait in it.
+
+    Args:
+        now: where the agent is.
+        ahead: what an earlier position of the agent has become; unless it has seen more, nothing
+            changes. What is played is taken from it, unless the agent is frozen.
+    """
+    seen_since = ahead.learned - now.learned
+    if seen_since <= 0:
+        return now
+    later = ahead._replace(tally=now.tally, waiting=now.waiting[seen_since:])
+    if not now.playing.frozen:
+        return later
+    return aiming(later._replace(playing=now.playing))
+
+
+def redrawn(now: Position) -> Position:
+    """The position with the coming episode, where all but its number is known.
+
+    It asks nothing of the learner, for which the programs of a plan might have to be waited for.
+    """
+    coming, declared = now.episode, now.declared
+    block, place = divmod(now.tally.learned + 1, TOGETHER)
+    uniforms, coins = chances_of_many(declared.seed, block, declared.sizes.horizon)
+    choice = _choice(now, now.playing.plan)
+    plan = coming.plan if choice.plan is None else choice.plan
+    by_plan = choice.baseline is None or bool(coins[place] < choice.share)
+    policy = plan if by_plan else np.asarray(choice.baseline)
+    fresh = coming._replace(states=(), actions=(), observed=(), action=None, glimpse=None)
+    drawn = Drawn(policy, uniforms[place])
+    return now._replace(
+        episode=fresh._replace(plan=plan, policy=policy, by_plan=by_plan, drawn=drawn)
+    )
+
+
+def prepare_chances(now: Position) -> None:
+    """Draw the random numbers of the coming episodes, of which `redrawn` takes its own."""
+    block = (now.tally.learned + 1) // TOGETHER
+    for one in (block, block + 1):
+        chances_of_many(now.declared.seed, one, now.declared.sizes.horizon)
+
+
 def fits(now: Position, episode: Episode) -> bool:
     """Whether the ranges hold what was observed; only those that are not declared may not."""
     units, signals = now.declared.units, np.asarray(episode.observed)
     if units.declared.all():
         return True
-    anew = now.tally.learned == 0
+    anew = now.learned == 0
     return units.widened(signals.min(axis=0), signals.max(axis=0), anew=anew) is units
 
 
@@ -126,7 +198,7 @@ def _in_wider_units(now: Position, signals: np.ndarray) -> Position:
     declared = now.declared
     if declared.units.declared.all() or not len(signals):
         return now
-    anew = now.tally.learned == 0
+    anew = now.learned == 0
     units = declared.units.widened(signals.min(axis=0), signals.max(axis=0), anew=anew)
     if units is declared.units:
         return now

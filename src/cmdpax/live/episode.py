@@ -1,6 +1,6 @@
 """Episodes of an agent: the coming or open one, with the calls it expects, and those of a log."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +10,8 @@ from cmdpax.live.declaration import Declaration
 from cmdpax.model.log import Log, check_played, reached, read_log, require_final_states
 from cmdpax.model.observations import check_indices
 
-_BETWEEN = ("feed", "freeze", "resume")  # calls between two episodes
+_BETWEEN = ("feed", "freeze", "resume", "catch_up")  # calls between two episodes
+_WAITING = "waiting_"
 
 
 class EpisodeRecord(NamedTuple):
@@ -124,6 +125,40 @@ class Episode(NamedTuple):
         states, actions = (tuple(array.tolist()) for array in whole[:2])
         action = int(whole[2])
         return cls(states, actions, tuple(arrays["open_observed"]), None if action < 0 else action)
+
+
+def entries_of_waiting(episodes: Sequence[Episode]) -> dict[str, np.ndarray]:
+    """Finished episodes as arrays, one after the other; nothing where there are none."""
+    if not episodes:
+        return {}
+    return {
+        f"{_WAITING}steps": np.array([one.steps for one in episodes]),
+        f"{_WAITING}states": np.concatenate([one.states for one in episodes]),
+        f"{_WAITING}actions": np.concatenate([one.actions for one in episodes]),
+        f"{_WAITING}observed": np.concatenate([one.observed for one in episodes]),
+    }
+
+
+def read_waiting(arrays: Mapping[str, Any]) -> tuple[Episode, ...]:
+    """The episodes that `entries_of_waiting` took apart."""
+    if not any(name.startswith(_WAITING) for name in arrays):
+        return ()
+    names = ("steps", "states", "actions", "observed")
+    steps, states, actions, observed = (arrays[_WAITING + name] for name in names)
+    if any(array.dtype.kind != "i" for array in (steps, states, actions)) or steps.min() < 1:
+        raise ValueError("steps, states and actions are whole numbers")
+    ends = np.cumsum(steps)
+    if not len(actions) == len(observed) == len(states) - len(steps) == ends[-1]:
+        raise ValueError("steps of other episodes")
+    parts = (
+        np.split(states, (ends + np.arange(1, 1 + len(ends)))[:-1]),
+        np.split(actions, ends[:-1]),
+        np.split(observed, ends[:-1]),
+    )
+    return tuple(
+        Episode(tuple(of_one.tolist()), tuple(taken.tolist()), tuple(seen))
+        for of_one, taken, seen in zip(*parts, strict=True)
+    )
 
 
 def episodes_of(log: Log, declared: Declaration) -> list[Episode]:

@@ -33,6 +33,7 @@ class Planning(NamedTuple):
         remaining: episodes until the next one is made, if nothing else happens.
         seconds: what the last one took in `end`, with all that was learned there.
         declined: how many in a row `approve` has declined.
+        waiting: episodes that were played but not yet learned from, where a thread plans.
     """
 
     plans: int
@@ -40,6 +41,7 @@ class Planning(NamedTuple):
     remaining: int
     seconds: float
     declined: int
+    waiting: int = 0
 
 
 class Explanation(NamedTuple):
@@ -119,7 +121,7 @@ def planning_of(now: Position) -> Planning:
     if coming.plans is None:
         raise ParameterError(f"{now.declared.algorithm} does not plan, so there are no plans.")
     numbers = int(coming.plans), bool(coming.feasible), int(coming.remaining)
-    return Planning(*numbers, now.seconds, now.playing.declined)
+    return Planning(*numbers, now.seconds, now.playing.declined, len(now.waiting))
 
 
 def table_of(now: Position, policy: Any) -> Policy:

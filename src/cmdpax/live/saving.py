@@ -22,7 +22,7 @@ from cmdpax import version
 from cmdpax.errors import CmdpaxError, FileError
 from cmdpax.live.accounts import COUNTED, RECENT, AgentAccount, Tally, make_account
 from cmdpax.live.declaration import Declaration
-from cmdpax.live.episode import Episode
+from cmdpax.live.episode import Episode, entries_of_waiting, read_waiting
 from cmdpax.live.glimpse import entries_of_glimpse, read_glimpse
 from cmdpax.live.playing import Playing
 from cmdpax.live.record import AgentRecord, Blocks, record_of
@@ -34,8 +34,10 @@ from cmdpax.storage.texts import parse_json
 from cmdpax.storage.trees import leaves_of, read_leaves, restore_tree, write_leaves
 from cmdpax.storage.writing import remove_left_behind, require_target, write_atomically
 
-FORMAT = 3
-_READ = (2, FORMAT)  # in the second, a declaration has hyperparameters
+FORMAT = 4
+_READ = (2, 3, FORMAT)
+"""In the second, a declaration has hyperparameters; before the fourth, no episodes wait."""
+_OTHERWISE = "load it with the version that wrote it, or feed your log to a new agent"
 _OF_DAMAGE = (LookupError, TypeError, ValueError, AttributeError, OverflowError, CmdpaxError)
 _TALLIED = ("mean", "squares", "missed", "recent", "always")
 _BLOCKS = "blocks_"
@@ -54,6 +56,12 @@ class Position(NamedTuple):
     playing: Playing = Playing()
     inputs: Any = None  # what makes the learner; it follows from the declaration
     seconds: float = 0.0  # what the last plan took; it is not kept in files
+    waiting: tuple[Episode, ...] = ()  # in the tally, but the learner has not seen them
+
+    @property
+    def learned(self) -> int:
+        """How many episodes the learner has seen."""
+        return self.tally.learned - len(self.waiting)
 
     @property
     def account(self) -> AgentAccount:
@@ -114,6 +122,7 @@ def save(path: Path, position: Position) -> None:
     entries |= {_BLOCKS + name: one for name, one in tally.blocks._asdict().items()}
     entries |= {f"playing_{name}": array for name, array in held.items()}
     entries |= episode.to_entries(1 + declared.sizes.num_constraints)
+    entries |= entries_of_waiting(position.waiting)
     entries |= entries_of_glimpse(declared, episode)
     entries |= write_leaves("leaf_", leaves)
     text = np.array(json.dumps(content, default=lambda number: number.item()))  # NumPy's numbers
@@ -144,10 +153,12 @@ def read(path: Path) -> Position:
             multipliers=multipliers,
             glimpse=read_glimpse(declared, entries),
         )
-        if not _is_consistent(declared, tally, episode):
+        waiting = read_waiting(entries)
+        if not _is_consistent(declared, tally, episode, waiting):
             raise ValueError("its parts do not fit together")
         state = read_leaves("leaf_", head["leaves"], entries)
-        return Position(declared, state, tally, episode, _playing(declared, entries, head))
+        playing = _playing(declared, entries, head)
+        return Position(declared, state, tally, episode, playing, waiting=waiting)
     except _OF_DAMAGE:
         raise _damaged(path) from None
 
@@ -180,21 +191,19 @@ def _believed(tally: Tally, account: dict[str, Any]) -> tuple[np.ndarray, np.nda
     return optimistic, np.array([float(one["multiplier"]) for one in constraints])
 
 
-def _is_consistent(declared: Declaration, tally: Tally, episode: Episode) -> bool:
+def _is_consistent(
+    declared: Declaration, tally: Tally, episode: Episode, waiting: tuple[Episode, ...]
+) -> bool:
     """Whether the parts of a file belong to one agent."""
-    count, horizon, num_states, num_actions = declared.sizes
-    observed = np.reshape(episode.observed, (-1, 1 + count))
+    count = declared.sizes.num_constraints
     counts = [getattr(tally, name) for name in COUNTED]
     expected = [
         (tally.recent, "f", (min(tally.episodes, RECENT), 2 + 2 * count)),
-        (observed, "f", (episode.steps, 1 + count)),
         (tally.missed, "i", (count,)),
         (tally.mean, "f", (1 + count,)),
         (tally.squares, "f", (1 + count,)),
         (tally.always, "f", (5, 2, 1 + count)),
     ]
-    given = () if episode.action is None else (episode.action,)
-    played = zip(episode.states, (*episode.actions, *given), strict=False)
     return (
         all(array.dtype.kind == kind and array.shape == shape for array, kind, shape in expected)
         and all(np.isfinite(array).all() for array, _, _ in expected)
@@ -203,12 +212,27 @@ def _is_consistent(declared: Declaration, tally: Tally, episode: Episode) -> boo
         and tally.blocks.is_possible(tally.episodes, tally.cut_short, tally.missed)
         and tally.blocks.num_episodes >= len(tally.recent)
         and tally.cut_short <= tally.episodes <= tally.steps
-        and all(0 <= state < num_states for state in episode.states)
+        and _is_possible(declared, episode)
+        and all(one.steps and _is_possible(declared, one) for one in waiting)
+        and len(waiting) <= tally.episodes
+        and len(episode.multipliers) == count
+    )
+
+
+def _is_possible(declared: Declaration, episode: Episode) -> bool:
+    """Whether an episode may have happened as far as it went."""
+    count, horizon, num_states, num_actions = declared.sizes
+    observed = np.reshape(episode.observed, (-1, 1 + count))
+    given = () if episode.action is None else (episode.action,)
+    played = zip(episode.states, (*episode.actions, *given), strict=False)
+    return (
+        all(0 <= state < num_states for state in episode.states)
         and all(0 <= action < num_actions for action in (*episode.actions, *given))
         and len(episode.states) == (episode.steps + 1 if episode.states else 0)
         and episode.steps <= horizon
+        and (observed.dtype.kind, observed.shape) == ("f", (episode.steps, 1 + count))
+        and bool(np.isfinite(observed).all())
         and all(declared.is_available(step, *pair) for step, pair in enumerate(played))
-        and len(episode.multipliers) == count
     )
 
 
@@ -217,7 +241,13 @@ def restore(path: Path, leaves: list[np.ndarray], shapes: Any) -> Any:
     try:
         state = restore_tree(leaves, shapes)
     except ValueError:
-        raise _damaged(path) from None
+        written = _head(path)[1]["cmdpax"]
+        if written == version.__version__:
+            raise _damaged(path) from None
+        raise FileError(
+            f"{path} was saved by cmdpax {written}, whose learner kept other numbers than that of "
+            f"cmdpax {version.__version__}; {_OTHERWISE}."
+        ) from None
     return jax.tree.map(jnp.asarray, state)
 
 
@@ -233,11 +263,10 @@ def _head(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         form, written = head["format"], head["cmdpax"]
     except (DamagedError, KeyError, TypeError, ValueError):
         raise _damaged(path) from None
-    if form not in _READ or written != version.__version__:
+    if form not in _READ:
         raise FileError(
             f"{path} was saved by cmdpax {written} (format {form}), this is cmdpax "
-            f"{version.__version__} (format {FORMAT}); load it with the version that wrote it, or "
-            "feed your log to a new agent."
+            f"{version.__version__} (formats {_READ[0]} to {FORMAT}); {_OTHERWISE}."
         )
     return entries, head
 

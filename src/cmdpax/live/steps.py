@@ -7,12 +7,13 @@ actions. (The numbers depend on JAX's settings: `jax_threefry_partitionable=Fals
 """
 
 import dataclasses
+import functools
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Key
+from jaxtyping import Array, Bool, Float, Key
 
 from cmdpax.jax_context import cast
 from cmdpax.learners.algorithm import Algorithm
@@ -25,6 +26,9 @@ from cmdpax.model.cmdp import Sizes
 from cmdpax.model.transitions import sample_index
 
 _COMPILED_IN = {"static": True}
+TOGETHER = 64
+"""Episodes whose random numbers are drawn at once where a thread plans."""
+
 _COIN = 2**31  # an episode's coin has a key of its own
 
 
@@ -50,7 +54,7 @@ class LearnerInputs:
     @property
     def key(self) -> Key[Array, ""]:
         """The key of everything random in an agent."""
-        return jax.random.key(self.seed, impl="threefry2x32")
+        return _key(self.seed)
 
     @property
     def learner(self) -> Learner:
@@ -110,6 +114,49 @@ def follow(inputs: LearnerInputs, state: Any, trajectory: Trajectory, episode: A
     return inputs.learner.update(state, trajectory, learner_key(inputs.key, episode))
 
 
+@functools.partial(jax.jit, static_argnames="horizon")
+def chances(seed: Any, episode: Any, horizon: int) -> tuple[Float[Array, " H"], Float[Array, ""]]:
+    """The uniform numbers of an episode: one for every step's action, and that of its coin."""
+    key = jax.random.fold_in(_key(seed), episode)
+    uniforms = jax.random.uniform(key, (1 + 2 * horizon,), float)[1::2]
+    return uniforms, jax.random.uniform(jax.random.fold_in(key, _COIN), (), float)
+
+
+@functools.lru_cache(maxsize=16)
+def chances_of_many(seed: int, block: int, horizon: int) -> tuple[np.ndarray, np.ndarray]:
+    """`chances` of `TOGETHER` successive episodes: seldom asked for, seldom waited for."""
+    with jax.enable_x64(True):
+        numbers = (block * TOGETHER + np.arange(TOGETHER)).astype(np.uint32)
+        drawn = jax.vmap(chances, in_axes=(None, 0, None))(np.uint32(seed), numbers, horizon)
+        uniforms, coins = map(np.asarray, drawn)
+    return uniforms, coins
+
+
+def _key(seed: Any) -> Key[Array, ""]:
+    return jax.random.key(seed, impl="threefry2x32")
+
+
+@dataclasses.dataclass(frozen=True)
+class Drawn:
+    """The actions that `look` draws, up to rounding; each is drawn when it is asked for."""
+
+    policy: np.ndarray  # [H, S, A]
+    uniforms: np.ndarray  # [H]
+
+    def __getitem__(self, place: tuple[int, int]) -> int:
+        """The action of a step and a state, by inverse transform as in `sample_index`."""
+        step, _ = place
+        cumulative = self.policy[place].cumsum()
+        total = cumulative[-1]
+        reached = min(self.uniforms[step] * total, np.nextafter(total, 0.0))
+        return int(cumulative.searchsorted(reached, side="right"))
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        """All of them, `[H, S]`."""
+        steps, states = map(range, self.policy.shape[:2])
+        return np.array([[self[step, state] for state in states] for step in steps], np.int32)
+
+
 class Choice(NamedTuple):
     """Where a coin decides between two policies; as arrays."""
 
@@ -125,12 +172,10 @@ def look(
     """Episode k before it begins, V̂_u in the learner's units, and the flaws of its policy."""
     log_policy, info = inputs.learner.show(state)
     shown = jnp.exp(log_policy)
-    key, size = jax.random.fold_in(inputs.key, episode), 1 + 2 * inputs.sizes.horizon
-    uniforms = jax.random.uniform(key, (size,), inputs.initial.dtype)[1::2]
+    uniforms, coin = chances(inputs.seed, episode, inputs.sizes.horizon)
     plan = shown if choice.plan is None else choice.plan
     policy, by_plan = plan, jnp.array(True)
     if choice.baseline is not None:
-        coin = jax.random.uniform(jax.random.fold_in(key, _COIN), (), inputs.initial.dtype)
         by_plan = coin < choice.share
         policy = jnp.where(by_plan, plan, choice.baseline)
     draw = jax.vmap(jax.vmap(sample_index, in_axes=(None, 0)))

@@ -5,18 +5,30 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from cmdpax.errors import OrderError
+
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 class Turn:
-    """A lock that one thread holds at a time; a copy is a lock of its own."""
+    """A lock that one thread holds at a time; a copy is a lock of its own.
+
+    Attributes:
+        barred: the thread that plans: whoever has the turn may be waiting for it.
+    """
 
     def __init__(self) -> None:
         """Nobody holds it yet."""
         self._lock = threading.RLock()
+        self.barred: int | None = None
 
     def __enter__(self) -> None:
         """Wait for it."""
+        if self.barred == threading.get_ident():
+            raise OrderError(
+                "the agent was called in the thread that plans; in approve, look at the change and "
+                "return True or False."
+            )
         self._lock.acquire()
 
     def __exit__(self, *_: object) -> None:

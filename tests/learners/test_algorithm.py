@@ -162,6 +162,21 @@ class TestReservedNames:
             assert named <= RESERVED, function
 
 
+class TestAddedParameters:
+    """Files of earlier versions do not have them: the default is what their learners did."""
+
+    class Grown(NamedTuple):
+        gain: float = 2.0
+        later: Annotated[float, Parameter(added=True)] = 0.5
+
+    def test_their_default_stands_for_what_is_missing(self):
+        grown = Algorithm("own", plain, self.Grown)
+        assert grown.restore({"gain": 3.0}, 10) == (3.0, 0.5)
+        assert grown.restore({"gain": 3.0, "later": 4.0}, 10) == (3.0, 4.0)
+        with refused("own has the parameter 'gain', which is missing."):
+            grown.restore({"later": 4.0}, 10)
+
+
 class TestRecords:
     """Of a bare function: the annotation of its second argument, else the paper's numbers."""
 

@@ -90,6 +90,24 @@ def fed(
     return shown
 
 
+def test_states_that_were_hardly_visited_are_left_at_random() -> None:
+    """The share min(1, m/(n ∨ 1)) of the actions is random in a state with n visits."""
+    cmdp, log, most = model(1), logged(model(1)), 2.5
+    # A plan in every episode: the policy that is shown is of the episodes before.
+    chosen: dict[str, Any] = {"pooling": "none", "growth": 0.0, "exploration": "none"}
+    plain, mixed = (
+        fed(cmdp, "replanning", log, random_visits=number, **chosen) for number in (0.0, most)
+    )
+    visits = np.zeros(cmdp.sizes[1:3])
+    for episode, (before, after) in enumerate(zip(plain, mixed, strict=True)):
+        share = np.minimum(most / np.maximum(visits, 1), 1)[..., None]
+        wanted = (1 - share) * before["policy"] + share / cmdp.num_actions
+        np.testing.assert_allclose(after["policy"], wanted, rtol=0, atol=1e-12)
+        if episode < len(log.actions):
+            np.add.at(visits, (np.arange(cmdp.horizon), log.states[episode, :-1]), 1)
+    assert visits.max() > 2 * most > visits.min()
+
+
 @pytest.mark.parametrize(
     ("exploration", "profile", "choices"),
     [

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import cmdpax
+from cmdpax.learners import as_algorithm
 from live_cases import ALGORITHM, LISTS, LISTS_BY_STEP, assert_sentence, known, make, play
 
 STATIONARY = {"rewards": np.zeros((1, 3, 2)), "constraint_rewards": np.zeros((2, 1, 3, 2))}
@@ -282,3 +283,14 @@ def test_a_policy_of_no_numbers_is_refused_and_the_agent_is_as_it_was() -> None:
         agent.end()
     assert (agent.step, agent.num_episodes, agent.visits.tolist()) == before
     assert np.isfinite(agent.policy).all()
+
+
+def test_agents_explore_less_than_long_simulations_do() -> None:
+    """Three defaults differ; what the user says counts, and None says nothing."""
+    chosen = make("replanning", posterior_weight=None, untried_weight=0.02).declaration.parameters
+    known = {one.name: one.default for one in as_algorithm("replanning").parameters}
+    assert chosen["posterior_weight"] == 0.1 < known["posterior_weight"]
+    assert (chosen["untried_weight"], chosen["random_visits"]) == (0.02, 1.0)
+    same = set(known) - {"posterior_weight", "untried_weight", "random_visits"} - {"margin"}
+    plain = {one.name: one.plain(one.default) for one in as_algorithm("replanning").parameters}
+    assert {name: chosen[name] for name in same} == {name: plain[name] for name in same}

@@ -144,10 +144,14 @@ def follow_calls(agent: cmdpax.Agent, log: cmdpax.Log, history: cmdpax.History) 
         np.testing.assert_allclose(record.constraint_returns, constraint_rewards.sum(axis=1))
 
 
+ROUNDED = [f"['tally']['{one}']" for one in ("mean", "squares", "recent", "always")]
+ROUNDED += ["['tally']['blocks'].mean", "['tally']['blocks'].squares"]
+
+
 def assert_learned_the_same(fed: cmdpax.Agent, told: cmdpax.Agent) -> None:
     """Bit for bit; the sums of the account may be rounded otherwise."""
     for name in differences(fed, told):
-        assert name in [f"['tally']['{one}']" for one in ("mean", "squares", "recent", "always")]
+        assert name in ROUNDED
     for name, array in told.recent.items():
         np.testing.assert_allclose(fed.recent[name], array, **CLOSE)
     for one, other in zip(fed.account, told.account, strict=True):

@@ -49,6 +49,7 @@ class Algorithm(HasParameters):
         needs_baseline: whether it starts from a policy that is known to be safe, which is then
             `knowledge.baseline`.
         max_constraints: the most constraints that it can handle; None: any number.
+        live: names and values of parameters whose defaults differ in an agent.
         check: called with the chosen record and K; raises if the parameters do not fit together.
     """
 
@@ -62,6 +63,7 @@ class Algorithm(HasParameters):
     baseline: bool = False
     needs_baseline: bool = False
     max_constraints: int | None = None
+    live: tuple[tuple[str, Any], ...] = ()
     check: Callable[[Any, int], None] | None = None
 
     def __post_init__(self) -> None:
@@ -91,7 +93,7 @@ class Algorithm(HasParameters):
         """Itself without name, defaults and ranges: algorithms of one factory share a program."""
         bare = tuple(Parameter(name=one.name, kind=one.kind) for one in self.parameters)
         return dataclasses.replace(
-            self, name="", summary="", parameters=bare, baseline=False, check=None
+            self, name="", summary="", parameters=bare, baseline=False, live=(), check=None
         )
 
     def require_constraints(self, count: int) -> None:

@@ -10,7 +10,12 @@ from cmdpax.learners.dual import regularized_dual, vanilla_dual
 from cmdpax.learners.field import ALGORITHMS as FIELD
 from cmdpax.learners.field.s_ops import mix
 from cmdpax.learners.primal_dual import primal_dual
-from cmdpax.learners.replanning import optimistic_planning, posterior_sampling, replanning
+from cmdpax.learners.replanning import (
+    LIVE,
+    optimistic_planning,
+    posterior_sampling,
+    replanning,
+)
 from cmdpax.schemes.hyperparameters import Hyperparameters
 from cmdpax.schemes.parameters import Parameter, parameters_of
 
@@ -59,6 +64,7 @@ _ALGORITHMS = (
         replanning,
         summary="Exact plans on what was counted, which try what may be better; plans rarely.",
         replans=True,
+        live=LIVE,
     ),
     Algorithm(
         "posterior-sampling",

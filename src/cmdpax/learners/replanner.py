@@ -90,11 +90,14 @@ def replanner(
     multiplier_cap: Number = jnp.inf,
     pooling: str = "none",
     prior: Number = 1.0,
+    random_visits: Number = 0.0,
 ) -> Learner:
     """A learner that plans in models of its counts; g is `growth`, ρ is `stretch`.
 
     With `pooling` "steps" the estimates of all steps are drawn together (`learners.pooling`);
-    `prior` is the weight of the uniform prior on each row.
+    `prior` is the weight of the uniform prior on each row. In a state that was visited n times, the
+    share min(1, `random_visits`/(n ∨ 1)) of the actions is random: in a long episode a plan that
+    has reached what is unknown then walks on through it, where it would repeat one untried action.
 
     Bonuses are made with multipliers of at most `multiplier_cap`: a bonus for the Lagrangian grows
     with λ, and λ with the objective that it is part of, which without a cap runs away where the
@@ -116,7 +119,7 @@ def replanner(
         return state._replace(
             remaining=length.astype(integer),
             num_plans=state.num_plans + 1,
-            log_policy=jnp.log(found.policy),
+            log_policy=jnp.log(_played(knowledge, estimates, found.policy, random_visits)),
             multipliers=jnp.where(found.feasible, found.multipliers, state.multipliers),
             constraint_values=found.constraint_values,
             feasible=found.feasible,
@@ -141,6 +144,18 @@ def replanner(
         return follow(state, add(knowledge, state.statistics, counted), count.astype(integer))
 
     return Learner(init, update, _show, absorb, _rescale)
+
+
+def _played(
+    knowledge: Knowledge,
+    estimates: Estimates,
+    policy: Float[Array, "H S A"],
+    random_visits: Number,
+) -> Float[Array, "H S A"]:
+    """The plan, with a share of random actions in states that were hardly visited."""
+    visits = jnp.sum(estimates.visits, axis=-1, keepdims=True)
+    share = jnp.minimum(random_visits / jnp.maximum(visits, 1), 1)
+    return (1 - share) * policy + share * jnp.exp(knowledge.uniform_log_policy)
 
 
 def _first_state(knowledge: Knowledge, key: Key[Array, ""]) -> ReplannerState:

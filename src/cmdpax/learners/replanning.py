@@ -79,6 +79,14 @@ class Replanning(NamedTuple):
         float, Parameter("the largest multiplier that a bonus is made with", above=0)
     ] = 100.0
     margin: Margin = 0.0
+    random_visits: Annotated[
+        float,
+        Parameter("about so many first visits to a state are random", at_least=0, added=True),
+    ] = 0.0
+
+
+LIVE = (("posterior_weight", 0.1), ("untried_weight", 0.005), ("random_visits", 1.0))
+"""What agents choose for `replanning`: a live system has hundreds of episodes, not millions."""
 
 
 class PosteriorSampling(NamedTuple):
@@ -116,7 +124,8 @@ def replanning(knowledge: Knowledge, parameters: Replanning) -> Learner:
         sums = jnp.concatenate([estimates.weights[None], single])
         return with_bonuses(estimates, _bonuses(estimates, sums, parameters), reduced)
 
-    return _replanner(knowledge, make_model, parameters, multiplier_cap=cap, prior=prior)
+    more = {"multiplier_cap": cap, "prior": prior, "random_visits": parameters.random_visits}
+    return _replanner(knowledge, make_model, parameters, **more)
 
 
 def posterior_sampling(knowledge: Knowledge, parameters: PosteriorSampling) -> Learner:

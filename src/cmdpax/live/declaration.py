@@ -240,7 +240,8 @@ def declare(
                     f"{said} was given, but {algorithm.name} changes its policy in every episode; "
                     "use an algorithm that keeps it for stretches, such as 'replanning'."
                 )
-    chosen = algorithm.choose(parameters, FOREVER, known)
+    said_by_user = {name: one for name, one in parameters.items() if one is not None}
+    chosen = algorithm.choose(dict(algorithm.live) | said_by_user, FOREVER, known)
     own = registered(algorithm.name) is not algorithm
     described = algorithm.describe(chosen)
     return _declared(

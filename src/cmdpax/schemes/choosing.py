@@ -48,12 +48,14 @@ class HasParameters:
 
     def restore(self, described: Mapping[str, Any], num_episodes: int) -> Any:
         """The record that `describe` wrote down, checked anew."""
-        for name in self.names:
-            if name not in described:
-                raise ParameterError(f"{self.name} has the parameter {name!r}, which is missing.")
-        given = {
-            one.name: one.restore(described[one.name], num_episodes) for one in self.parameters
-        }
+        given = {}
+        for one in self.parameters:
+            if one.name in described:
+                given[one.name] = one.restore(described[one.name], num_episodes)
+            elif not one.added:
+                raise ParameterError(
+                    f"{self.name} has the parameter {one.name!r}, which is missing."
+                )
         return self.choose(given, num_episodes)
 
     def numbers(self, chosen: Any) -> dict[str, Any]:

@@ -62,6 +62,7 @@ class Parameter:
         at_most: it must not exceed this number.
         choices: the words that it may be, if it is a word.
         hint: what to do instead, for the error about a number out of range.
+        added: whether files of earlier versions do not have it; its default is what they did.
         name: the field's name; taken from the record, like the next two.
         kind: "number", "numbers", "schedule", "whole number", "flag" or "choice".
         default: what it is if the user says nothing.
@@ -74,6 +75,7 @@ class Parameter:
     at_most: float | int = math.inf
     choices: tuple[str, ...] = ()
     hint: str = ""
+    added: bool = False
     name: str = ""
     kind: str = "number"
     default: Any = None

@@ -92,7 +92,7 @@ def fed(
 
 def test_states_that_were_hardly_visited_are_left_at_random() -> None:
     """The share min(1, m/(n ∨ 1)) of the actions is random in a state with n visits."""
-    cmdp, log, most = model(1), logged(model(1)), 2.5
+    cmdp, log, most = model(1), logged(model(1)), 4.0
     # A plan in every episode: the policy that is shown is of the episodes before.
     chosen: dict[str, Any] = {"pooling": "none", "growth": 0.0, "exploration": "none"}
     plain, mixed = (

@@ -129,6 +129,11 @@ def test_the_plans_of_learn(observations: str) -> None:
         thresholds=cmdp.thresholds,
         initial=cmdp.initial,
         seed=seed,
+        reward_range=(0, 1),  # otherwise it goes by what it has observed
+        constraint_ranges=(0, 1),
+        posterior_weight=0.35,  # agents explore less than simulated runs
+        untried_weight=0.05,
+        random_visits=0.0,
     )
     assert history.log is not None
     assert history.plans is not None

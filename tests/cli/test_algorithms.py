@@ -44,7 +44,7 @@ PLANNING = {
         "pessimism": ("κ", "numbers", "0", ""),
         "multiplier_cap": ("", "number", "100", "> 0"),
         **_MARGIN,
-        "random_visits": ("", "number", "0", "≥ 0"),
+        "random_visits": ("m", "number", "0", "≥ 0"),
     },
     "posterior-sampling": {
         **_SPACED,

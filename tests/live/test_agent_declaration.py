@@ -290,7 +290,7 @@ def test_agents_explore_less_than_long_simulations_do() -> None:
     chosen = make("replanning", posterior_weight=None, untried_weight=0.02).declaration.parameters
     known = {one.name: one.default for one in as_algorithm("replanning").parameters}
     assert chosen["posterior_weight"] == 0.1 < known["posterior_weight"]
-    assert (chosen["untried_weight"], chosen["random_visits"]) == (0.02, 1.0)
+    assert (chosen["untried_weight"], chosen["random_visits"]) == (0.02, 2.0)
     same = set(known) - {"posterior_weight", "untried_weight", "random_visits"} - {"margin"}
     plain = {one.name: one.plain(one.default) for one in as_algorithm("replanning").parameters}
     assert {name: chosen[name] for name in same} == {name: plain[name] for name in same}

@@ -96,7 +96,8 @@ class TestExplained:
 
     def test_the_plan_takes_the_best_with_prices(self) -> None:
         """Where nothing is explored, and the plan was just made of these counts."""
-        agent = pump_agent(threshold=1.5, exploration="none", pooling="none", growth=0.0)
+        chosen = {"exploration": "none", "random_visits": 0.0, "pooling": "none", "growth": 0.0}
+        agent = pump_agent(threshold=1.5, **chosen)
         Tank().play(agent, 40)
         assert agent.account[0].price > 0
         for step, state in np.ndindex(3, 2):

@@ -45,6 +45,7 @@ from cmdpax.schemes.schedules import Scheduled, value_at
 Number: TypeAlias = float | Float[Array, ""]
 """A parameter, which may be traced."""
 _ROUNDING = 1e-9
+_RARELY = 0.01  # shares of random actions below it are 0, and the plan is played as it is
 _LONGEST = 2.0**52  # episodes, in the arithmetic of stretches
 
 
@@ -96,7 +97,7 @@ def replanner(
 
     With `pooling` "steps" the estimates of all steps are drawn together (`learners.pooling`);
     `prior` is the weight of the uniform prior on each row. In a state that was visited n times, the
-    share min(1, `random_visits`/(n ∨ 1)) of the actions is random: in a long episode a plan that
+    share min(1, (`random_visits`/(n ∨ 1))²) of the actions is random: in a long episode a plan that
     has reached what is unknown then walks on through it, where it would repeat one untried action.
 
     Bonuses are made with multipliers of at most `multiplier_cap`: a bonus for the Lagrangian grows
@@ -154,7 +155,8 @@ def _played(
 ) -> Float[Array, "H S A"]:
     """The plan, with a share of random actions in states that were hardly visited."""
     visits = jnp.sum(estimates.visits, axis=-1, keepdims=True)
-    share = jnp.minimum(random_visits / jnp.maximum(visits, 1), 1)
+    share = jnp.minimum((random_visits / jnp.maximum(visits, 1)) ** 2, 1)
+    share = jnp.where(share < _RARELY, 0, share)
     return (1 - share) * policy + share * jnp.exp(knowledge.uniform_log_policy)
 
 

@@ -81,11 +81,11 @@ class Replanning(NamedTuple):
     margin: Margin = 0.0
     random_visits: Annotated[
         float,
-        Parameter("about so many first visits to a state are random", at_least=0, added=True),
+        Parameter("about so many first visits to a state are random", "m", at_least=0, added=True),
     ] = 0.0
 
 
-LIVE = (("posterior_weight", 0.1), ("untried_weight", 0.005), ("random_visits", 1.0))
+LIVE = (("posterior_weight", 0.1), ("untried_weight", 0.005), ("random_visits", 2.0))
 """What agents choose for `replanning`: a live system has hundreds of episodes, not millions."""
 
 

@@ -15,17 +15,40 @@ import cmdpax
 
 
 class Extended(NamedTuple):
-    """Its optimum; NaN where it is infeasible."""
+    """The program: max c'z subject to limits z ≤ bounds and equal z = equal_to, z ≥ 0."""
 
-    value: float
-    mass: np.ndarray  # z, [H, S, A, S]
-    worst_slack: float  # the largest min_i V_{u_i} - c_i
+    rewards: np.ndarray  # c
+    limits: sparse.csr_array  # the constraints are the last rows
+    bounds: np.ndarray
+    equal: sparse.csr_array
+    equal_to: np.ndarray
+    num_constraints: int
+
+    @property
+    def value(self) -> float:
+        """The optimum; NaN where the program is infeasible."""
+        found = linprog(-self.rewards, *self[1:5])
+        return float(-found.fun) if found.success else np.nan
+
+    @property
+    def worst_slack(self) -> float:
+        """The largest min_i V_{u_i} - c_i: every constraint is to have the slack t, max t."""
+        if not self.num_constraints:
+            return np.inf
+        slack = np.zeros((self.limits.shape[0], 1))
+        slack[len(slack) - self.num_constraints :] = 1
+        limits = sparse.hstack([self.limits, sparse.csr_array(slack)])
+        equal = sparse.hstack([self.equal, sparse.csr_array((self.equal.shape[0], 1))])
+        objective = np.append(np.zeros(self.limits.shape[1]), -1.0)
+        ranges = [(0, None)] * self.limits.shape[1] + [(None, None)]
+        found = linprog(objective, limits, self.bounds, equal, self.equal_to, bounds=ranges)
+        return float(-found.fun)
 
 
-def solve_extended(
+def extended_program(
     cmdp: cmdpax.CMDP, upper: np.ndarray, policy: np.ndarray | None = None
 ) -> Extended:
-    """The optimum over policies, or of the best rows for one policy.
+    """The program over policies and rows, or over the rows of one policy.
 
     Args:
         cmdp: the model, whose transitions `[H, S, A, S]` are lower bounds.
@@ -41,7 +64,7 @@ def solve_extended(
     signals = np.repeat(signals[..., None], num_states, axis=-1).reshape(1 + num_constraints, -1)
     equal, equal_to = [], []
     for h, s in np.ndindex(horizon, num_states):
-        row = _row(number.size)
+        row = np.zeros(number.size)
         row[number[h, s].ravel()] = 1
         if h > 0:
             row[number[h - 1, :, :, s].ravel()] -= 1
@@ -49,49 +72,28 @@ def solve_extended(
         equal_to.append(0.0 if h else cmdp.initial[s])
         for a in range(num_actions):
             if policy is not None:
-                row = _row(number.size)
+                row = np.zeros(number.size)
                 row[number[h, s].ravel()] = -policy[h, s, a]
                 row[number[h, s, a]] += 1
                 equal.append(row)
                 equal_to.append(0.0)
             elif cmdp.available is not None and not cmdp.available[h % len(cmdp.available), s, a]:
-                row = _row(number.size)
+                row = np.zeros(number.size)
                 row[number[h, s, a]] = 1
                 equal.append(row)
                 equal_to.append(0.0)
     at_most = []
     for h, s, a, t in np.ndindex(shape):
         for bound, sign in ((upper, 1.0), (lower, -1.0)):
-            row = _row(number.size)
+            row = np.zeros(number.size)
             row[number[h, s, a]] = -sign * bound[h, s, a, t]
             row[number[h, s, a, t]] += sign
             at_most.append(row)
-    fixed = (sparse.csr_array(np.array(equal)), np.array(equal_to))
-    limits = sparse.csr_array(np.array([*at_most, *-signals[1:]]))
-    bounds = np.append(np.zeros(len(at_most)), -cmdp.thresholds)
-    found = linprog(-signals[0], limits, bounds, *fixed)
     return Extended(
-        float(-found.fun) if found.success else np.nan,
-        found.x.reshape(shape) if found.success else np.full(shape, np.nan),
-        _worst_slack(limits, bounds, fixed, len(at_most)) if num_constraints else np.inf,
+        rewards=signals[0],
+        limits=sparse.csr_array(np.array([*at_most, *-signals[1:]])),
+        bounds=np.append(np.zeros(len(at_most)), -cmdp.thresholds),
+        equal=sparse.csr_array(np.array(equal)),
+        equal_to=np.array(equal_to),
+        num_constraints=num_constraints,
     )
-
-
-def _worst_slack(
-    limits: sparse.csr_array,
-    bounds: np.ndarray,
-    fixed: tuple[sparse.csr_array, np.ndarray],
-    num_free: int,
-) -> float:
-    """max t such that every constraint has the slack t."""
-    slack = np.zeros((limits.shape[0], 1))
-    slack[num_free:] = 1
-    wide = sparse.hstack([limits, sparse.csr_array(slack)])
-    equal = sparse.hstack([fixed[0], sparse.csr_array((fixed[0].shape[0], 1))])
-    objective = np.append(np.zeros(limits.shape[1]), -1.0)
-    ranges = [(0, None)] * limits.shape[1] + [(None, None)]
-    return float(-linprog(objective, wide, bounds, equal, fixed[1], bounds=ranges).fun)
-
-
-def _row(size: int) -> np.ndarray:
-    return np.zeros(size)

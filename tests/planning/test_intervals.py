@@ -11,7 +11,7 @@ import cmdpax
 from checks import assert_distributions
 from cmdpax.jax_context import in_double_precision
 from cmdpax.planning.batched import Plan, plan
-from extended_program import solve_extended
+from extended_program import extended_program
 
 TOLERANCE = 1e-8
 one_by_one = jax.jit(plan)
@@ -49,7 +49,7 @@ def bounded(
     widths[:, 0, 0] = 1.0  # nothing is known about these rows
     lower, upper = np.maximum(rows - widths, 0), np.minimum(rows + widths, 1)
     cmdp = cmdp.replace(thresholds=np.full(num_constraints, -1.0)).replace(transitions=lower)
-    reachable = solve_extended(cmdp, upper).worst_slack - 1.0
+    reachable = extended_program(cmdp, upper).worst_slack - 1.0
     return cmdp.replace(thresholds=np.full(num_constraints, reachable - slack)), upper
 
 
@@ -72,13 +72,13 @@ def as_lists(cmdp: cmdpax.CMDP, upper: np.ndarray) -> tuple[cmdpax.CMDP, np.ndar
 
 def assert_optimal(cmdp: cmdpax.CMDP, upper: np.ndarray, found: Plan) -> None:
     """The value, bounds that meet it, and a policy that reaches it with the best rows."""
-    expected = solve_extended(cmdp, upper)
+    expected = extended_program(cmdp, upper)
     assert found.feasible
     assert found.value == pytest.approx(expected.value, abs=TOLERANCE)
     assert found.upper_bound == pytest.approx(expected.value, abs=TOLERANCE)
     assert (found.constraint_values >= cmdp.thresholds - TOLERANCE).all()
     assert_distributions(found.policy)
-    of_policy = solve_extended(cmdp, upper, found.policy)
+    of_policy = extended_program(cmdp, upper, found.policy)
     assert of_policy.value == pytest.approx(expected.value, abs=TOLERANCE)
     np.testing.assert_allclose(found.occupancy.sum(axis=(1, 2)), 1, rtol=0, atol=TOLERANCE)
     assert (found.occupancy * cmdp.rewards).sum() == pytest.approx(found.value, abs=TOLERANCE)
@@ -103,8 +103,8 @@ def test_where_nothing_is_feasible_the_worst_slack_is_largest(num_constraints: i
     )
     found = planned(cmdp, upper)
     assert not found.feasible
-    assert np.isnan(solve_extended(cmdp, upper).value)
-    expected = solve_extended(relative, upper).worst_slack
+    assert np.isnan(extended_program(cmdp, upper).value)
+    expected = extended_program(relative, upper).worst_slack
     assert found.worst_slack == pytest.approx(expected, abs=TOLERANCE)
     assert found.slack_bound == pytest.approx(expected, abs=TOLERANCE)
 
@@ -113,7 +113,7 @@ def test_many_states_are_planned_with_products() -> None:
     cmdp, upper = bounded(1, width=0.02, num_states=18)
     dense, lists = planned(cmdp, upper), planned(*as_lists(cmdp, upper))
     assert dense.value == pytest.approx(lists.value, abs=TOLERANCE)
-    expected = solve_extended(cmdp, upper).value
+    expected = extended_program(cmdp, upper).value
     assert dense.value == pytest.approx(expected, abs=TOLERANCE)
 
 

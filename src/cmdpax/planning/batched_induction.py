@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Integer
+from jaxtyping import Array, Bool, Float, Integer, Shaped
 
 from cmdpax.model.availability import flags_at, only_available
 from cmdpax.model.cmdp import CMDP
@@ -140,15 +140,27 @@ def choose(
     flags: Bool[Array, "S A b"] | None,
 ) -> tuple[Float[Array, "J S B"], Integer[Array, "S B"]]:
     """The available actions that maximise Σ_j w_j Q_j, the first where they tie; their values."""
-    num_signals, _, num_actions, _ = q_values.shape
     q_values = kept(q_values)
-    terms = [weights[j][None, None] * q_values[j] for j in range(num_signals)]
-    total = kept(only_available(functools.reduce(operator.add, terms), flags))
-    kind = jnp.uint8 if num_actions <= 256 else jnp.int32  # [H, S] can be large
-    actions = kept(first_of_best(total, axis=1).astype(kind))
-    chosen = actions[:, None] == jnp.arange(num_actions, dtype=kind)[None, :, None]
+    terms = [weights[j][None, None] * q_values[j] for j in range(len(q_values))]
+    actions = best_actions(functools.reduce(operator.add, terms), flags)
+    return of_actions(q_values, actions), actions
+
+
+def best_actions(
+    q_values: Float[Array, "S A B"], flags: Bool[Array, "S A b"] | None
+) -> Integer[Array, "S B"]:
+    """The available action that is best in each state, the first where several tie."""
+    total = kept(only_available(q_values, flags))
+    kind = jnp.uint8 if q_values.shape[1] <= 256 else jnp.int32  # [H, S] can be large
+    return kept(first_of_best(total, axis=1).astype(kind))
+
+
+def of_actions(table: Shaped[Array, "N S A b"], actions: Integer[Array, "S B"]) -> Array:
+    """The entries of one action in each state, `[N, S, B]`."""
+    choices = jnp.arange(table.shape[2], dtype=actions.dtype)
+    chosen = actions[:, None] == choices[None, :, None]
     # A sum with one term: choosing number by number is not vectorised.
-    return jnp.sum(jnp.where(chosen[None], q_values, 0.0), axis=2), actions
+    return jnp.sum(jnp.where(chosen[None], table, 0), axis=2)
 
 
 def first_of_best(numbers: Float[Array, "..."], axis: int) -> Integer[Array, "..."]:
@@ -168,7 +180,7 @@ def rows_at(models: Stack, step: Array) -> tuple[Array, Array | None]:
 
 
 def backup(
-    models: Stack, rows: Array, lists: Array | None, values: Float[Array, "J S B"]
+    models: Stack, rows: Any, lists: Array | None, values: Float[Array, "J S B"]
 ) -> Float[Array, "J S A B"]:
     """Expected next values of every signal, with the rows of one step as in `rows_at`."""
     if models.by_products:
@@ -176,8 +188,8 @@ def backup(
             return jnp.einsum("sat,jtb->jsab", rows[0], values)
         return jnp.einsum("bsat,jtb->jsab", rows, values)
     if lists is None:
-        return summed(lambda t: values[:, t, None, None] * rows[t][None], rows.shape[0])
-    return summed(lambda n: values_at(values, lists[n]) * rows[n][None], rows.shape[0])
+        return summed(lambda t: values[:, t, None, None] * rows[t][None], len(rows))
+    return summed(lambda n: values_at(values, lists[n]) * rows[n][None], len(rows))
 
 
 def summed(term: Callable[[Any], Array], count: int) -> Array:

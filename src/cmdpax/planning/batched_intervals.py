@@ -14,6 +14,8 @@ extended, so that column generation with these vertices ends at its optimum. As 
 of its own, it brings its own occupancy.
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer
@@ -24,8 +26,9 @@ from cmdpax.planning.batched_induction import (
     TIED,
     Stack,
     backup,
-    choose,
+    best_actions,
     kept,
+    of_actions,
     push,
     rows_at,
     summed,
@@ -44,15 +47,21 @@ def plan_optimistically(
     num_states = models.initial.shape[0]
     steps = jnp.arange(models.horizon, dtype=jnp.int32)
 
-    def backward(values: Float[Array, "J S B"], index: Array) -> tuple[Array, tuple[Array, ...]]:
+    def backward(values: Float[Array, "J S B"], index: Array) -> tuple[Array, tuple[Any, ...]]:
         _, lists = rows_at(models, index)
-        rows = _best_rows(models, index, jnp.sum(weights[:, None] * values, axis=0))
-        q_values = pick_step(models.signals, index) + backup(models, rows, lists, values)
-        values, actions = choose(q_values, weights, flags_at(models.available, index))
-        return values, (actions, *_chosen(models, rows, lists, actions))
+        best = jnp.sum(weights[:, None] * values, axis=0)  # W
+        rows = _best_rows(models, index, best)
+        signals = pick_step(models.signals, index)
+        immediate = jnp.sum(weights[:, None, None] * signals, axis=0)
+        q_values = immediate + backup(models, rows, lists, best[None])[0]
+        actions = best_actions(q_values, flags_at(models.available, index))
+        # What follows is wanted of the chosen rows alone, and of every signal.
+        rows, lists = _of_actions(models, rows, lists, actions)
+        following = backup(models, rows, lists, values)[:, :, 0]
+        return of_actions(signals, actions) + following, (actions, rows, lists)
 
-    def forward(mass: Float[Array, "S B"], at: tuple[Array, ...]) -> tuple[Array, Array]:
-        rows, lists = at[0], at[1] if len(at) > 1 else None
+    def forward(mass: Float[Array, "S B"], at: tuple[Array, Any]) -> tuple[Array, Array]:
+        rows, lists = at
         return push(models, rows, lists, mass[:, None]), mass
 
     zeros = jnp.zeros((num_signals, num_states, batch), weights.dtype)
@@ -62,7 +71,7 @@ def plan_optimistically(
     return jnp.sum(models.initial[None] * values, axis=1), actions, mass
 
 
-def _best_rows(models: Stack, step: Array, values: Float[Array, "S B"]) -> Array:
+def _best_rows(models: Stack, step: Array, values: Float[Array, "S B"]) -> Any:
     """The rows that maximise the expected next value, in the order of `Stack.probabilities`."""
     assert models.rooms is not None
     (lower, lists), rooms = rows_at(models, step), pick_step(models.rooms, step)
@@ -72,13 +81,18 @@ def _best_rows(models: Stack, step: Array, values: Float[Array, "S B"]) -> Array
         every = jnp.broadcast_to(rooms, (models.batch, *rooms.shape[1:]))
         ahead = jnp.einsum("bsau,utb->bsat", every, _is_ahead(ranks))
         return lower + jnp.clip(left - ahead, 0, rooms)
-    left = 1 - jnp.sum(lower, axis=0, keepdims=True)
-    if lists is None:
-        first = kept(_is_ahead(ranks))
-        ahead = summed(lambda m: first[m][:, None, None] * rooms[m][None], len(rooms))
-    else:
+    left = 1 - jnp.sum(lower, axis=0)
+    if lists is not None:
         ahead = _ahead_in_lists(ranks, lists, rooms)
-    return kept(lower + jnp.clip(left - ahead, 0, rooms))
+        return kept(lower + jnp.clip(left[None] - ahead, 0, rooms))
+    first, count = kept(_is_ahead(ranks)), len(rooms)
+
+    def towards(t: int) -> Array:
+        ahead = summed(lambda m: first[m, t][None, None] * rooms[m], count)
+        return kept(lower[t] + jnp.clip(left - ahead, 0, rooms[t]))
+
+    # Successor by successor: arrays that are joined would be computed number by number.
+    return tuple(towards(t) for t in range(count))
 
 
 def _ranks(values: Float[Array, "S B"]) -> Float[Array, "S B"]:
@@ -112,17 +126,16 @@ def _ahead_in_lists(
     return summed(of_slot, num_slots)
 
 
-def _chosen(
-    models: Stack, rows: Array, lists: Array | None, actions: Integer[Array, "S B"]
-) -> tuple[Array, ...]:
-    """The rows, and where there are lists the successors, of one action in each state."""
-    axis = 2
-    choices = jnp.arange(rows.shape[axis], dtype=actions.dtype)
+def _of_actions(
+    models: Stack, rows: Any, lists: Array | None, actions: Integer[Array, "S B"]
+) -> tuple[Array, Array | None]:
+    """The rows, and the successors if they are listed, of one action in each state."""
     if models.by_products:
-        is_chosen = actions.T[:, :, None, None] == choices[None, None, :, None]
-    else:
-        is_chosen = (actions[:, None] == choices[None, :, None])[None]
-    tables = (rows,) if lists is None else (rows, lists)
-    return tuple(
-        jnp.sum(jnp.where(is_chosen, table, 0), axis=axis, keepdims=True) for table in tables
-    )
+        choices = jnp.arange(rows.shape[2], dtype=actions.dtype)[None, None, :, None]
+        chosen = actions.T[:, :, None, None] == choices
+        return jnp.sum(jnp.where(chosen, rows, 0), axis=2, keepdims=True), None
+    listed = None if lists is None else of_actions(lists, actions)[:, :, None]
+    if not isinstance(rows, tuple):
+        return of_actions(rows, actions)[:, :, None], listed
+    each = [of_actions(row[None], actions) for row in rows]
+    return jnp.concatenate(each)[:, :, None], listed

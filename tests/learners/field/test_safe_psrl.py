@@ -11,6 +11,7 @@ import cmdpax
 import field_planning_reference as expected
 import reference
 from available_cases import case
+from cmdpax.jax_context import cast
 from cmdpax.learners.base import learner_key
 from cmdpax.learners.estimates import RowPosterior
 from cmdpax.learners.exploration import sample_rows
@@ -30,7 +31,7 @@ class Draws:
         runs = stack_runs(cmdp.sizes, [configuration], num_episodes, float)
         run = jax.tree.map(lambda array: array[0], runs)
         self.cmdp, self.keys = cmdp, run.keys
-        self.knowledge = knowledge_of(cmdp, run.bonuses, rewards_known=True)
+        self.knowledge = knowledge_of(cast(cmdp, float), run.bonuses, rewards_known=True)
 
     def rows(self, counts: expected.Counts, episodes_before: int) -> np.ndarray:
         """p̃ as a matrix, `[H, S, A, S]`."""

@@ -2,8 +2,8 @@
 
 After Bura, HasanzadeZonuzy, Kalathil, Shakkottai and Chamberland, "DOPE: Doubly Optimistic and
 Pessimistic Exploration for Safe Reinforcement Learning" (2022, arXiv 2112.00885), and its public
-code; constants ours. Let π_0 be the baseline and Ξ_0 = min_i V_{u_i}^{π_0} - c_i its slack. With β^p
-and β^r of `confidence`, and L = log(6 S² H K/δ), in episode k
+code; constants ours. Let π_0 be the baseline and Ξ_0 = min_i V_{u_i}^{π_0} - c_i its slack. In
+episode k, with β^p and β^r of `confidence` and L = log(6 S² H K/δ),
 
     if k ≤ K_0 = S² A H³/Ξ_0²: play π_0, count
     r̃ = r̄ + (H²/Ξ_0) Σ_t β^p + (3H/Ξ_0) β^r,    ũ_i = ū_i - H Σ_t β^p - β^r

@@ -274,7 +274,7 @@ def _first_state(program: _Program, multipliers: Float[Array, "I b"]) -> _State:
     nothing = _Bound(
         jnp.full(batch, jnp.inf, kind),
         jnp.zeros((num_constraints, batch), kind),
-        columns.actions[0],
+        jnp.zeros(columns.actions.shape[1:], columns.actions.dtype),
     )
     return _State(
         turn=jnp.zeros((), jnp.int32),

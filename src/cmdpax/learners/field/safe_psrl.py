@@ -27,6 +27,7 @@ from cmdpax.learners.algorithm import Algorithm
 from cmdpax.learners.base import Info, Learner, Shown
 from cmdpax.learners.estimates import make_estimates
 from cmdpax.learners.exploration import drawn_model
+from cmdpax.learners.field.models import SlaterGap
 from cmdpax.learners.replanning import Prior
 from cmdpax.learners.statistics import (
     Knowledge,
@@ -44,7 +45,7 @@ from cmdpax.schemes.parameters import Parameter
 class Parameters(NamedTuple):
     """The parameters of `safe-psrl`."""
 
-    slater_gap: Annotated[float, Parameter("slack that some policy has", "Ξ", above=0)] = 0.5
+    slater_gap: SlaterGap = 0.5
     inertia: Annotated[
         float, Parameter("how slowly the worth of the constraints changes", "g", above=0)
     ] = 0.3

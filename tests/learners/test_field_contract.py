@@ -32,14 +32,19 @@ NUM_EPISODES = 8
 KEY = jax.random.key(3)
 VARIED: dict[str, tuple[dict[str, Any], ...]] = {
     "crpo": ({"step_size": "0.5*k^-0.2"}, {"tolerance": 0.0}),
+    "dope": ({"bonus_scale": 1e-5, "growth": 0.2}, {"failure_probability": 0.1}),
     "flexdome": ({"margin_share": 0.8}, {"slater_gap": 0.3, "step_size": 0.3}),
     "ghosh": ({"bonus_scale": 0.3, "temperature": 0.1},),
-    "opt-aug": ({"penalty": 4.0}, {"accuracy": 0.5, "bonus_scale": 0.001}),
     "opse": ({"bonus_scale": 0.01, "compensation": 0.5}, {"max_multiplier": 20.0}),
+    "opt-aug": ({"penalty": 4.0}, {"accuracy": 0.5, "bonus_scale": 0.001}),
     "opt-dual": ({"multiplier_step_size": 0.5}, {"slater_gap": 0.1, "bonus_scale": 0.001}),
+    "opt-lp": ({"bonus_scale": 0.1, "growth": 0.0}, {"stretch": 0.5}),
+    "opt-lp-bonus": ({"bonus_scale": 0.01}, {"growth": 0.0}),
+    "opt-pess-lp": ({"bonus_scale": 1e-5, "growth": 0.2}, {"failure_probability": 0.1}),
     "opt-pess-primal-dual": ({"margin_scale": 0.05}, {"slater_gap": 0.1, "step_scale": 0.5}),
     "opt-primal-dual": ({"step_size": 0.3}, {"multiplier_step_size": 0.4, "slater_gap": 0.1}),
     "s-ops": ({"caution": 0.001}, {"bonus_scale": 0.3, "growth": 0.2}),
+    "safe-psrl": ({"slater_gap": 0.1, "prior": 3.0}, {"inertia": 1.0, "bonus_scale": 0.0}),
     "triple-q": ({"margin": 0.5}, {"queue_scale": 0.1, "bonus_scale": 0.001}),
     "uopt-rpgpd": ({"step_size": 0.2}, {"regularization": 0.3, "failure_probability": 0.5}),
 }

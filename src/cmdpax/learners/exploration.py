@@ -262,6 +262,17 @@ def sampled_transitions(
     return with_probabilities(estimates.transitions, drawn)
 
 
+def drawn_model(
+    key: Key[Array, ""], knowledge: Knowledge, estimates: Estimates, prior: Number
+) -> Model:
+    """One draw of the posterior: transitions, and rewards where they are estimated."""
+    first, second = jax.random.split(key)
+    signals = estimates.signals
+    if estimates.errors is not None:
+        signals = signals + sample_noise(second, estimates)
+    return Model(sampled_transitions(first, knowledge, estimates, prior), signals)
+
+
 def _sums(estimates: Estimates, weights: Float[Array, "L J"]) -> Float[Array, "L H S"]:
     """V_{h+1} of weighted sums of signals."""
     return jnp.einsum("lj,hjs->lhs", weights, estimates.next_values)

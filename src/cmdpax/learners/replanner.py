@@ -14,7 +14,10 @@ rarely tried, once it looks attractive, is played for a share g of all episodes.
 a plan is made, so that the episodes of a stretch are independent draws, and their counts are all
 that there is to know about them.
 
-What differs between these learners is the model: `Model` and whoever makes it from `Estimates`.
+What differs between these learners is the model: `Model` and whoever makes it from `Estimates`. The
+transitions of a model may also be bounds, between which the planner chooses. A learner that is
+cautious about its constraints can fall back on its baseline, which it then plays where no policy
+is feasible in its model, or where it does not trust the plan yet.
 """
 
 from collections.abc import Callable
@@ -37,7 +40,7 @@ from cmdpax.learners.statistics import (
     rescale_signals,
 )
 from cmdpax.model.cmdp import CMDP
-from cmdpax.model.evaluation import q_values
+from cmdpax.model.evaluation import occupancy, q_values
 from cmdpax.model.transitions import Transitions
 from cmdpax.planning.batched import Plan, plan
 from cmdpax.schemes.schedules import Scheduled, value_at
@@ -75,6 +78,8 @@ class Model(NamedTuple):
     transitions: Transitions
     signals: Float[Array, "H J S A"]
     hopeful: Float[Array, "H I S A"] | None = None  # u where nothing is feasible; None: the same
+    upper: Float[Array, "_ S A T"] | None = None  # if given, the transitions are lower bounds
+    trusted: Bool[Array, ""] | None = None  # whether the plan may be played; None: it may
 
 
 MakeModel = Callable[[Estimates, Key[Array, ""]], Model]
@@ -87,13 +92,16 @@ def replanner(
     *,
     growth: Number,
     stretch: Number,
-    margin: Scheduled,
+    margin: Scheduled = 0.0,
     multiplier_cap: Number = jnp.inf,
     pooling: str = "none",
     prior: Number = 1.0,
     random_visits: Number = 0.0,
+    falls_back: bool = False,
 ) -> Learner:
     """A learner that plans in models of its counts; g is `growth`, ρ is `stretch`.
+
+    One that `falls_back` plays its baseline where a plan is infeasible or not trusted.
 
     With `pooling` "steps" the estimates of all steps are drawn together (`learners.pooling`);
     `prior` is the weight of the uniform prior on each row. In a state that was visited n times, the
@@ -116,6 +124,8 @@ def replanner(
         model = make_model(estimates, jax.random.fold_in(key, state.num_plans))
         thresholds = knowledge.thresholds + value_at(margin, state.episode).astype(dtype)
         found = _plan(knowledge, model, thresholds, state.multipliers)
+        if falls_back:
+            found = _or_baseline(knowledge, estimates, model, found)
         length = _stretch_length(knowledge, state, estimates, found, growth, stretch)
         return state._replace(
             remaining=length.astype(integer),
@@ -213,7 +223,8 @@ def _plan(knowledge: Knowledge, model: Model, thresholds: Array, multipliers: Ar
     def planned(constraint_rewards: Array, thresholds: Array) -> Plan:
         arrays = (model.transitions, signals[:, 0], constraint_rewards, thresholds)
         known = (knowledge.initial, knowledge.available)
-        return plan(CMDP.tree_unflatten(signals.shape[0], (*arrays, *known)), multipliers)
+        cmdp = CMDP.tree_unflatten(signals.shape[0], (*arrays, *known))
+        return plan(cmdp, multipliers, model.upper)
 
     if model.hopeful is None or not cautious.shape[0]:
         return planned(cautious, thresholds)
@@ -237,6 +248,22 @@ def _plan(knowledge: Knowledge, model: Model, thresholds: Array, multipliers: Ar
     shapes = jax.eval_shape(planned, cautious, thresholds)
     nothing = jax.tree.map(lambda one: jnp.zeros(one.shape, one.dtype), shapes)
     return jax.lax.while_loop(unfinished, attempt, (jnp.int32(0), nothing))[1]
+
+
+def _or_baseline(knowledge: Knowledge, estimates: Estimates, model: Model, found: Plan) -> Plan:
+    """The plan where it may be played, elsewhere the baseline, which counts as infeasible."""
+    baseline = knowledge.baseline
+    assert baseline is not None
+    plays = found.feasible if model.trusted is None else found.feasible & model.trusted
+    arrays = (estimates.transitions, *(model.signals[:, 0],) * 2, knowledge.thresholds)
+    known = (knowledge.initial, knowledge.available)
+    cmdp = CMDP.tree_unflatten(model.signals.shape[0], (*arrays, *known))
+    return found._replace(
+        policy=jnp.where(plays, found.policy, baseline.policy),
+        occupancy=jnp.where(plays, found.occupancy, occupancy(cmdp, baseline.policy)),
+        constraint_values=jnp.where(plays, found.constraint_values, baseline.constraint_values),
+        feasible=plays,
+    )
 
 
 def _next_values(estimates: Estimates, policy: Float[Array, "H S A"]) -> Float[Array, "H J S"]:

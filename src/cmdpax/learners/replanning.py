@@ -14,7 +14,6 @@ Posterior sampling takes everything from one draw p̃, r̃, ũ of the posterior,
 
 from typing import Annotated, Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
@@ -24,9 +23,8 @@ from cmdpax.learners.estimates import Estimates
 from cmdpax.learners.exploration import (
     bernstein_bonus,
     count_bonus,
+    drawn_model,
     posterior_model,
-    sample_noise,
-    sampled_transitions,
     with_bonuses,
 )
 from cmdpax.learners.replanner import MakeModel, Model, Number, replanner
@@ -132,11 +130,7 @@ def posterior_sampling(knowledge: Knowledge, parameters: PosteriorSampling) -> L
     """Plan in one draw of the posterior: transitions, and rewards where they are estimated."""
 
     def make_model(estimates: Estimates, key: Key[Array, ""]) -> Model:
-        first, second = jax.random.split(key)
-        signals = estimates.signals
-        if estimates.errors is not None:
-            signals = signals + sample_noise(second, estimates)
-        return Model(sampled_transitions(first, knowledge, estimates, parameters.prior), signals)
+        return drawn_model(key, knowledge, estimates, parameters.prior)
 
     return _replanner(knowledge, make_model, parameters, prior=parameters.prior)
 
@@ -152,7 +146,7 @@ def optimistic_planning(knowledge: Knowledge, parameters: OptimisticPlanning) ->
 
 
 def _replanner(
-    knowledge: Knowledge, make_model: MakeModel, parameters: Any, **more: Number
+    knowledge: Knowledge, make_model: MakeModel, parameters: Any, **more: Any
 ) -> Learner:
     """With the parameters that all of them have, and more."""
     return replanner(

@@ -4,7 +4,7 @@ It is column generation (`column_generation`) with everything that belongs to on
 fixed size. A round is
 
 1. one backward induction for r + λᵀu, or for λᵀu while no mixture is feasible: a policy with the
-   values (V_r, V_u), and the bound D(λ) = V_r + λᵀ(V_u - c) on the optimum (`batched_induction`);
+   values (V_r, V_u), and the bound D(λ) = V_r + λᵀ(V_u - c) on the optimum (`batched_columns`);
 2. that policy as another column of the master problem, and simplex from the basis as it was, which
    ends at the next λ (`batched_simplex`);
 
@@ -31,15 +31,16 @@ from jaxtyping import Array, Bool, Float, Integer
 
 from cmdpax.model.arrays import ROW_SUM_TOLERANCE
 from cmdpax.model.cmdp import CMDP
-from cmdpax.planning.batched_induction import (
-    Stack,
+from cmdpax.planning.batched_columns import (
+    Column,
     markov_policy,
     mixed_occupancy,
+    mixed_values,
+    no_columns,
     occupancy_of,
-    plan_greedily,
-    scale,
-    stack,
+    price,
 )
+from cmdpax.planning.batched_induction import Stack, scale, stack
 from cmdpax.planning.batched_simplex import (
     Basis,
     first_basis,
@@ -58,7 +59,8 @@ class Plan(NamedTuple):
     """The optimum of a CMDP; where nothing is feasible, the policy with the largest worst slack.
 
     Attributes:
-        policy: π_h(a | s), Markov; where it never comes, greedy for what is maximised.
+        policy: π_h(a | s), Markov; where it never comes, greedy for what is maximised, and with
+            upper bounds uniform over the available actions.
         occupancy: d_h(s, a) of it.
         multipliers: the λ of the smallest bound; without a feasible policy that of the bound on the
             worst slack, with Σ_i λ_i max |u_i| = 1.
@@ -83,24 +85,31 @@ class Plan(NamedTuple):
     rounds: Integer[Array, "*B"]
 
 
-def plan(cmdp: CMDP, multipliers: Float[Array, " I"] | None = None) -> Plan:
+def plan(
+    cmdp: CMDP,
+    multipliers: Float[Array, " I"] | None = None,
+    upper: Float[Array, "_ S A T"] | None = None,
+) -> Plan:
     """Plan one CMDP, in the precision of its arrays; for `jit` and `vmap`.
 
     Args:
         cmdp: the model; nothing is checked.
         multipliers: where to begin, such as the λ of the last plan; None begins at 0. The optimum
             is the same, some rounds are saved.
+        upper: upper bounds on the probabilities, with transitions that are lower bounds: the plan
+            is the best of policies and of rows in between, the optimum of the extended linear
+            program of Efroni et al. (2020), and `occupancy` and values are those of these rows.
     """
     start = jnp.zeros_like(cmdp.thresholds) if multipliers is None else multipliers
-    one = jax.tree.map(lambda array: jnp.asarray(array)[None], (cmdp, start))
+    one = jax.tree.map(lambda array: jnp.asarray(array)[None], (cmdp, start, upper))
     return jax.tree.map(lambda array: array[0], plan_stacked(*one))
 
 
 @custom_vmap
-def plan_stacked(cmdps: CMDP, multipliers: Float[Array, "b I"]) -> Plan:
+def plan_stacked(cmdps: CMDP, multipliers: Float[Array, "b I"], upper: Any = None) -> Plan:
     """Plans for models that are stacked along the first axis; arrays with 1 there belong to all."""
-    batch = max(array.shape[0] for array in jax.tree.leaves((cmdps, multipliers)))
-    models = stack(cmdps, batch)
+    batch = max(array.shape[0] for array in jax.tree.leaves((cmdps, multipliers, upper)))
+    models = stack(cmdps, batch, upper)
     scaled, units, magnitudes = scale(models)
     if not cmdps.num_constraints:
         return _plan_freely(scaled, units)
@@ -111,9 +120,9 @@ def plan_stacked(cmdps: CMDP, multipliers: Float[Array, "b I"]) -> Plan:
 
 
 @plan_stacked.def_vmap
-def _plan_batch(size: int, batched: Any, cmdps: CMDP, multipliers: Array) -> tuple[Plan, Any]:
+def _plan_batch(size: int, batched: Any, *stacks: Any) -> tuple[Plan, Any]:
     """A batch of stacks is one longer stack."""
-    arrays, tree = jax.tree.flatten((cmdps, multipliers))
+    arrays, tree = jax.tree.flatten(stacks)
     flags = jax.tree.leaves(batched)
     both = list(zip(arrays, flags, strict=True))
     inner = max(array.shape[1 if flag else 0] for array, flag in both)
@@ -134,13 +143,13 @@ def _plan_batch(size: int, batched: Any, cmdps: CMDP, multipliers: Array) -> tup
 def _plan_freely(models: Stack, units: Float[Array, "J c"]) -> Plan:
     """Without constraints one backward induction is all."""
     weights = jnp.ones((1, models.batch), models.signals.dtype)
-    values, actions = plan_greedily(models, weights)
-    occupancy = occupancy_of(models, actions)
+    values, column = price(models, weights)
+    occupancy = occupancy_of(models, column)
     value = values[0] * units[0]
     never = jnp.full_like(value, jnp.inf)
     return _to_front(
         Plan(
-            policy=markov_policy(occupancy, actions),
+            policy=markov_policy(models, occupancy, column.actions),
             occupancy=occupancy,
             multipliers=jnp.zeros((0, models.batch), value.dtype),
             value=value,
@@ -223,7 +232,7 @@ class _State(NamedTuple):
         rounds: those in which the model was active.
         active: whether the model still looks for its optimum.
         values: (V_r, V_u) of the columns.
-        actions: their policies.
+        columns: their policies, and what else they are.
         valid: which slots are in use.
         basis: of the master problem.
         multipliers: λ of the next round, per unit of relative slack.
@@ -236,7 +245,7 @@ class _State(NamedTuple):
     rounds: Integer[Array, " B"]
     active: Bool[Array, " B"]
     values: Float[Array, "J N B"]
-    actions: Integer[Array, "N H S B"]
+    columns: Column
     valid: Bool[Array, "N B"]
     basis: Basis
     multipliers: Float[Array, "I B"]
@@ -260,21 +269,19 @@ def _generate(program: _Program, multipliers: Float[Array, "I b"]) -> _State:
 def _first_state(program: _Program, multipliers: Float[Array, "I b"]) -> _State:
     models, kind = program.models, program.thresholds.dtype
     num_constraints, batch = program.thresholds.shape[0], models.batch
-    num_states, num_actions = models.initial.shape[0], models.signals.shape[3]
     slots = 2 * num_constraints + 4
-    small = jnp.uint8 if num_actions <= 256 else jnp.int32
-    shown = (models.horizon, num_states, batch)
+    columns = no_columns(models, slots)
     nothing = _Bound(
         jnp.full(batch, jnp.inf, kind),
         jnp.zeros((num_constraints, batch), kind),
-        jnp.zeros(shown, small),
+        jnp.zeros(columns.actions.shape[1:], columns.actions.dtype),
     )
     return _State(
         turn=jnp.zeros((), jnp.int32),
         rounds=jnp.zeros(batch, jnp.int32),
         active=jnp.ones(batch, bool),
         values=jnp.zeros((1 + num_constraints, slots, batch), kind),
-        actions=jnp.zeros((slots, *shown), small),
+        columns=columns,
         valid=jnp.zeros((slots, batch), bool),
         basis=first_basis(jnp.zeros((num_constraints, batch), kind)),
         multipliers=jnp.broadcast_to(jnp.maximum(multipliers, 0.0), (num_constraints, batch)),
@@ -305,14 +312,16 @@ def _price(program: _Program, state: _State) -> _State:
     """The best policy at λ as another column, and its bound."""
     objective = state.for_value.astype(state.values.dtype)
     weights = jnp.concatenate([objective[None], state.multipliers / program.magnitudes[1:]])
-    values, actions = plan_greedily(program.models, weights)
+    values, column = price(program.models, weights)
     slacks = program.slacks(values[:, None])[:, 0] + state.basis.relaxation[None]
     value = objective * values[0] + jnp.sum(state.multipliers * slacks, axis=0)
-    bound = _Bound(value, state.multipliers, actions)
+    bound = _Bound(value, state.multipliers, column.actions)
     place = _slot(program, state) & state.active[None]
     return state._replace(
         values=jnp.where(place[None], values[:, None], state.values),
-        actions=jnp.where(place[:, None, None], actions[None], state.actions),
+        columns=jax.tree.map(
+            lambda new, old: jnp.where(place[:, None, None], new[None], old), column, state.columns
+        ),
         valid=state.valid | place,
         bound=state.bound.lowered(bound, state.active & state.for_value),
         slack_bound=state.slack_bound.lowered(bound, state.active & ~state.for_value),
@@ -362,16 +371,16 @@ def _result(program: _Program, units: Float[Array, "J c"], state: _State) -> Pla
     feasible = state.basis.second
     weights = weights_of(state.basis)
     slots = jnp.maximum(state.basis.variables - program.thresholds.shape[0] - 1, 0)
-    values = _mixed(state.values, slots, weights)
+    values = mixed_values(state.values, slots, weights)
     best = jax.tree.map(
         lambda one, other: jnp.where(feasible, one, other), state.bound, state.slack_bound
     )
-    occupancy = mixed_occupancy(program.models, state.actions, slots, weights)
+    occupancy = mixed_occupancy(program.models, state.columns, slots, weights)
     relative = (values[1:] - program.thresholds) / program.magnitudes[1:] - program.excess[None]
     in_user_units = jnp.where(feasible[None], units[:1], 1.0) / units[1:]
     return _to_front(
         Plan(
-            policy=markov_policy(occupancy, best.actions),
+            policy=markov_policy(program.models, occupancy, best.actions),
             occupancy=occupancy,
             multipliers=best.multipliers / program.magnitudes[1:] * in_user_units,
             value=values[0] * units[0],
@@ -383,14 +392,6 @@ def _result(program: _Program, units: Float[Array, "J c"], state: _State) -> Pla
             rounds=state.rounds,
         )
     )
-
-
-def _mixed(
-    values: Float[Array, "J N B"], slots: Integer[Array, "M B"], weights: Float[Array, "M B"]
-) -> Float[Array, "J B"]:
-    """Values of a mixture of columns."""
-    of_basis = jnp.take_along_axis(values, slots[None], axis=1)
-    return jnp.sum(weights[None] * of_basis, axis=1)
 
 
 def _to_front(plans: Plan) -> Plan:

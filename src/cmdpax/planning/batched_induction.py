@@ -1,4 +1,4 @@
-"""Backward induction and occupancies of many models at once, with the models along the last axis.
+"""Backward induction and steps forward in many models at once, with the models along the last axis.
 
 Compilers turn the last axis into vector instructions. Small models have short axes, so that a
 batch in front leaves nothing to vectorise: what `jax.vmap` makes of a backward induction with five
@@ -20,14 +20,14 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Integer
+from jaxtyping import Array, Bool, Float, Integer, Shaped
 
 from cmdpax.model.availability import flags_at, only_available
 from cmdpax.model.cmdp import CMDP
 from cmdpax.model.transitions import Successors, pick_step
 
 _MAX_UNROLLED = 16  # terms of a sum that are written out
-_TIED = {8: 1e-11, 4: 1e-5}  # by bytes of a number: a difference that small, relative, is a tie
+TIED = {8: 1e-11, 4: 1e-5}  # by bytes of a number: a difference that small, relative, is a tie
 
 
 class Stack(NamedTuple):
@@ -38,10 +38,11 @@ class Stack(NamedTuple):
         batch: how many models there are, B.
         successors: `[H, N, S, A, B]`, or None where probabilities are dense.
         probabilities: `[H, N, S, A, B]` for lists, `[H, T, S, A, B]` for few states, and
-            `[H, B, S, A, T]` for many; H may be 1.
+            `[H, B, S, A, T]` for many; H may be 1. With `rooms` the least that they may be.
         signals: r and u, `[H, J, S, A, B]`; H may be 1.
         initial: μ, `[S, B]`.
         available: flags of the actions, `[H, S, A, B]`, or None where all are; H may be 1.
+        rooms: how much larger probabilities may be, in the same order; None: not at all.
     """
 
     horizon: int
@@ -51,6 +52,7 @@ class Stack(NamedTuple):
     signals: Array
     initial: Array
     available: Array | None
+    rooms: Array | None = None
 
     @property
     def by_products(self) -> bool:
@@ -58,8 +60,14 @@ class Stack(NamedTuple):
         return self.successors is None and self.initial.shape[0] > _MAX_UNROLLED
 
 
-def stack(cmdps: CMDP, batch: int) -> Stack:
-    """From models that are stacked along the first axis, where 1 belongs to all of them."""
+def stack(cmdps: CMDP, batch: int, upper: Array | None = None) -> Stack:
+    """From models that are stacked along the first axis, where 1 belongs to all of them.
+
+    Args:
+        cmdps: the models.
+        batch: how many there are.
+        upper: upper bounds on probabilities, whose lower bounds are those of the models; or None.
+    """
     constraints = jnp.swapaxes(cmdps.constraint_rewards, 1, 2)  # [B, H, I, S, A]
     rewards = cmdps.rewards[:, :, None]
     shapes = (rewards.shape, constraints.shape)
@@ -78,7 +86,8 @@ def stack(cmdps: CMDP, batch: int) -> Stack:
         available=None if cmdps.available is None else jnp.moveaxis(cmdps.available, 0, -1),
     )
     order = (lambda array: jnp.swapaxes(array, 0, 1)) if made.by_products else _slots_first
-    return made._replace(probabilities=order(probabilities))
+    rooms = None if upper is None else order(upper - probabilities)
+    return made._replace(probabilities=order(probabilities), rooms=rooms)
 
 
 def _slots_first(array: Array) -> Array:
@@ -107,8 +116,10 @@ def plan_greedily(
     num_states = models.initial.shape[0]
 
     def step(values: Float[Array, "J S B"], index: Array) -> tuple[Array, Array]:
-        q_values = pick_step(models.signals, index) + _backup(models, index, values)
-        return _choose(q_values, weights, flags_at(models.available, index))
+        q_values = pick_step(models.signals, index) + backup(
+            models, *rows_at(models, index), values
+        )
+        return choose(q_values, weights, flags_at(models.available, index))
 
     zeros = jnp.zeros((num_signals, num_states, batch), weights.dtype)
     values, actions = jax.lax.scan(
@@ -117,27 +128,39 @@ def plan_greedily(
     return jnp.sum(models.initial[None] * values, axis=1), actions
 
 
-def _kept(array: Array) -> Array:
+def kept(array: Array) -> Array:
     """The array as it is: otherwise it would be computed again for every number that is read."""
-    kept: Array = jax.lax.optimization_barrier(array)  # type: ignore[no-untyped-call]
-    return kept
+    same: Array = jax.lax.optimization_barrier(array)  # type: ignore[no-untyped-call]
+    return same
 
 
-def _choose(
+def choose(
     q_values: Float[Array, "J S A B"],
     weights: Float[Array, "J B"],
     flags: Bool[Array, "S A b"] | None,
 ) -> tuple[Float[Array, "J S B"], Integer[Array, "S B"]]:
     """The available actions that maximise Σ_j w_j Q_j, the first where they tie; their values."""
-    num_signals, _, num_actions, _ = q_values.shape
-    q_values = _kept(q_values)
-    terms = [weights[j][None, None] * q_values[j] for j in range(num_signals)]
-    total = _kept(only_available(functools.reduce(operator.add, terms), flags))
-    kind = jnp.uint8 if num_actions <= 256 else jnp.int32  # [H, S] can be large
-    actions = _kept(first_of_best(total, axis=1).astype(kind))
-    chosen = actions[:, None] == jnp.arange(num_actions, dtype=kind)[None, :, None]
+    q_values = kept(q_values)
+    terms = [weights[j][None, None] * q_values[j] for j in range(len(q_values))]
+    actions = best_actions(functools.reduce(operator.add, terms), flags)
+    return of_actions(q_values, actions), actions
+
+
+def best_actions(
+    q_values: Float[Array, "S A B"], flags: Bool[Array, "S A b"] | None
+) -> Integer[Array, "S B"]:
+    """The available action that is best in each state, the first where several tie."""
+    total = kept(only_available(q_values, flags))
+    kind = jnp.uint8 if q_values.shape[1] <= 256 else jnp.int32  # [H, S] can be large
+    return kept(first_of_best(total, axis=1).astype(kind))
+
+
+def of_actions(table: Shaped[Array, "N S A b"], actions: Integer[Array, "S B"]) -> Array:
+    """The entries of one action in each state, `[N, S, B]`."""
+    choices = jnp.arange(table.shape[2], dtype=actions.dtype)
+    chosen = actions[:, None] == choices[None, :, None]
     # A sum with one term: choosing number by number is not vectorised.
-    return jnp.sum(jnp.where(chosen[None], q_values, 0.0), axis=2), actions
+    return jnp.sum(jnp.where(chosen[None], table, 0), axis=2)
 
 
 def first_of_best(numbers: Float[Array, "..."], axis: int) -> Integer[Array, "..."]:
@@ -147,23 +170,29 @@ def first_of_best(numbers: Float[Array, "..."], axis: int) -> Integer[Array, "..
     that tie, a run would depend on the runs beside it.
     """
     largest = jnp.max(numbers, axis=axis, keepdims=True)
-    return jnp.argmax(numbers >= largest - _TIED[numbers.itemsize] * jnp.abs(largest), axis=axis)
+    return jnp.argmax(numbers >= largest - TIED[numbers.itemsize] * jnp.abs(largest), axis=axis)
 
 
-def _backup(models: Stack, step: Array, values: Float[Array, "J S B"]) -> Float[Array, "J S A B"]:
-    """Expected next values of every signal."""
-    rows = pick_step(models.probabilities, step)
+def rows_at(models: Stack, step: Array) -> tuple[Array, Array | None]:
+    """The probabilities and the successors of one step."""
+    lists = None if models.successors is None else pick_step(models.successors, step)
+    return pick_step(models.probabilities, step), lists
+
+
+def backup(
+    models: Stack, rows: Any, lists: Array | None, values: Float[Array, "J S B"]
+) -> Float[Array, "J S A B"]:
+    """Expected next values of every signal, with the rows of one step as in `rows_at`."""
     if models.by_products:
         if rows.shape[0] == 1:
             return jnp.einsum("sat,jtb->jsab", rows[0], values)
         return jnp.einsum("bsat,jtb->jsab", rows, values)
-    if models.successors is None:
-        return _sum(lambda t: values[:, t, None, None] * rows[t][None], rows.shape[0])
-    lists = pick_step(models.successors, step)
-    return _sum(lambda n: _at(values, lists[n]) * rows[n][None], rows.shape[0])
+    if lists is None:
+        return summed(lambda t: values[:, t, None, None] * rows[t][None], len(rows))
+    return summed(lambda n: values_at(values, lists[n]) * rows[n][None], len(rows))
 
 
-def _sum(term: Callable[[Any], Array], count: int) -> Array:
+def summed(term: Callable[[Any], Array], count: int) -> Array:
     """Σ_n term(n), written out where it is short."""
     if count <= _MAX_UNROLLED:
         return functools.reduce(operator.add, [term(n) for n in range(count)])
@@ -171,72 +200,28 @@ def _sum(term: Callable[[Any], Array], count: int) -> Array:
     return jax.lax.fori_loop(1, count, lambda n, total: total + term(n), first)
 
 
-def _at(values: Float[Array, "J S B"], states: Integer[Array, "S A b"]) -> Float[Array, "J S A B"]:
+def values_at(
+    values: Float[Array, "J S B"], states: Integer[Array, "S A b"]
+) -> Float[Array, "J S A B"]:
     """Values of the states that follow."""
     if states.shape[-1] == 1:
         return values[:, states[..., 0]]
     return values[:, states, jnp.arange(values.shape[-1], dtype=jnp.int32)[None, None]]
 
 
-def occupancy_of(models: Stack, actions: Integer[Array, "H S B"]) -> Float[Array, "H S A B"]:
-    """d_h(s, a) of deterministic policies."""
-    num_states, num_actions = models.initial.shape[0], models.signals.shape[3]
-    choices = jnp.arange(num_actions, dtype=jnp.int32)[None, :, None].astype(actions.dtype)
-
-    def step(mass: Float[Array, "S B"], at: tuple[Array, Array]) -> tuple[Array, Array]:
-        index, chosen = at
-        taken = jnp.where(chosen[:, None] == choices, mass[:, None], 0.0)
-        return _push(models, index, taken), taken
-
-    start = jnp.broadcast_to(models.initial, (num_states, models.batch))
-    _, occupancy = jax.lax.scan(step, start, (jnp.arange(models.horizon, dtype=jnp.int32), actions))
-    return occupancy
-
-
-def _push(models: Stack, step: Array, mass: Float[Array, "S A B"]) -> Float[Array, "S B"]:
-    """Where the mass goes in one step."""
-    rows = pick_step(models.probabilities, step)
+def push(
+    models: Stack, rows: Array, lists: Array | None, mass: Float[Array, "S A B"]
+) -> Float[Array, "S B"]:
+    """Where the mass goes in one step, with its rows as in `rows_at`."""
     if models.by_products:
         if rows.shape[0] == 1:
             return jnp.einsum("sat,sab->tb", rows[0], mass)
         return jnp.einsum("bsat,sab->tb", rows, mass)
-    if models.successors is None:
-        arrivals = _sum(lambda s: rows[:, s] * mass[s][None], rows.shape[1])  # [T, A, B]
+    if lists is None:
+        arrivals = summed(lambda s: rows[:, s] * mass[s][None], rows.shape[1])  # [T, A, B]
         return jnp.sum(arrivals, axis=1)
-    lists = pick_step(models.successors, step)
     flow = rows * mass[None]
     empty = jnp.zeros((models.initial.shape[0], models.batch), mass.dtype)
     if lists.shape[-1] == 1:
         return empty.at[lists[..., 0]].add(flow)
     return empty.at[lists, jnp.arange(models.batch, dtype=jnp.int32)[None, None, None]].add(flow)
-
-
-def mixed_occupancy(
-    models: Stack,
-    actions: Integer[Array, "N H S B"],
-    slots: Integer[Array, "M B"],
-    weights: Float[Array, "M B"],
-) -> Float[Array, "H S A B"]:
-    """Occupancy of a mixture: the weighted sum of those of its policies."""
-    num_actions = models.signals.shape[3]
-
-    def add(total: Array, at: tuple[Array, Array]) -> tuple[Array, None]:
-        slot, weight = at
-        chosen = jnp.take_along_axis(actions, slot[None, None, None], axis=0)[0]
-        return total + weight[None, None, None] * occupancy_of(models, chosen), None
-
-    _, horizon, num_states, batch = actions.shape
-    zeros = jnp.zeros((horizon, num_states, num_actions, batch), weights.dtype)
-    return jax.lax.scan(add, zeros, (slots, weights))[0]
-
-
-def markov_policy(
-    occupancy: Float[Array, "H S A B"], actions: Integer[Array, "H S B"]
-) -> Float[Array, "H S A B"]:
-    """π_h(a | s) = d_h(s, a) / Σ_a d_h(s, a); the given action where that is 0 / 0."""
-    mass = jnp.sum(occupancy, axis=2, keepdims=True)
-    choices = jnp.arange(occupancy.shape[2], dtype=jnp.int32)[None, None, :, None].astype(
-        actions.dtype
-    )
-    certain = (actions[:, :, None] == choices).astype(occupancy.dtype)
-    return jnp.where(mass > 0, occupancy / jnp.where(mass > 0, mass, 1.0), certain)

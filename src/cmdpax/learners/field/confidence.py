@@ -8,13 +8,22 @@ With n visits and a logarithm L that each learner says,
 as Efroni et al. (2020) have them, after the public code of DOPE. They are so wide that a learner
 with them hardly learns within 10⁵ episodes, so that each learner multiplies them by a parameter
 `bonus_scale`: 1 is what is published.
+
+A set of models that the counts allow has every row within β^p of p̄,
+
+    max(p̄ - β^p, 0) ≤ p ≤ min(p̄ + β^p, 1),
+
+and any row where a pair was never tried, which is what the published widths come to there.
 """
 
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from cmdpax.learners.estimates import Estimates, valid_slots, with_probabilities
+from cmdpax.learners.statistics import Knowledge
+from cmdpax.model.transitions import Transitions
 from cmdpax.schemes.parameters import Parameter
 
 FailureProbability = Annotated[
@@ -39,3 +48,71 @@ def row_widths(
 def mean_widths(visits: Float[Array, "*H S A"], log_term: Any) -> Float[Array, "*H S A"]:
     """β^r, for a signal in [0, 1] that is estimated."""
     return jnp.sqrt(log_term / jnp.maximum(visits, 1))
+
+
+class ConfidenceSet(NamedTuple):
+    """What rows and signals may be; where signals are known, their widths are 0."""
+
+    lower: Transitions  # of every row
+    upper: Float[Array, "_ S A T"]
+    row_widths: Float[Array, "H S A"]  # Σ_t β^p_h(t | s, a)
+    mean_widths: Float[Array, "H S A"]  # β^r
+
+
+def confidence_set(
+    knowledge: Knowledge, estimates: Estimates, log_term: Any, scale: Any
+) -> ConfidenceSet:
+    """The models that the counts allow.
+
+    Args:
+        knowledge: what the learner knows.
+        estimates: p̄ and the visits, not pooled.
+        log_term: L.
+        scale: what multiplies the widths.
+    """
+    rows = estimates.probabilities
+    visits, valid = estimates.visits[: rows.shape[0]], valid_slots(knowledge)
+    widths = scale * row_widths(rows, visits, log_term, valid > 0)
+    untried = (visits == 0)[..., None]
+    lower = jnp.where(untried, 0, jnp.maximum(rows - widths, 0))
+    upper = jnp.where(untried, valid, jnp.minimum(rows + widths, valid))
+    of_means = jnp.zeros_like(estimates.visits)
+    if estimates.errors is not None:
+        of_means = scale * mean_widths(estimates.visits, log_term)
+    return ConfidenceSet(
+        with_probabilities(estimates.transitions, lower),
+        upper,
+        jnp.broadcast_to(jnp.sum(widths, axis=-1), estimates.visits.shape),
+        of_means,
+    )
+
+
+def log_of_pairs(knowledge: Knowledge, count: Any, failure_probability: Any, factor: Any) -> Any:
+    """L = log(factor · S A H n/δ), with so many episodes n."""
+    _, horizon, num_states, num_actions = knowledge.sizes
+    pairs = float(num_states * num_actions * horizon)
+    return jnp.log(factor * pairs * count / failure_probability)
+
+
+def log_of_successors(knowledge: Knowledge, factor: Any, failure_probability: Any) -> Any:
+    """L = log(factor · S² H K/δ), as the code of DOPE has it."""
+    _, horizon, num_states, _ = knowledge.sizes
+    episodes = jnp.asarray(knowledge.num_episodes).astype(knowledge.initial.dtype)
+    return jnp.log(factor * float(num_states**2 * horizon) * episodes / failure_probability)
+
+
+def baseline_slack(knowledge: Knowledge) -> Float[Array, ""]:
+    """min_i V_{u_i} - c_i of the baseline; infinite without constraints."""
+    assert knowledge.baseline is not None
+    slacks = knowledge.baseline.constraint_values - knowledge.thresholds
+    return jnp.min(slacks, initial=jnp.inf)
+
+
+def with_bonus(
+    estimates: Estimates, of_objective: Float[Array, "H S A"], of_constraints: Float[Array, "H S A"]
+) -> Float[Array, "H J S A"]:
+    """The signals with one bonus for the objective, and another one for every constraint."""
+    first, others = estimates.signals[:, :1], estimates.signals[:, 1:]
+    return jnp.concatenate(
+        [first + of_objective[:, None], others + of_constraints[:, None]], axis=1
+    )

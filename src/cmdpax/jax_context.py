@@ -45,15 +45,20 @@ def cast(tree: Any, dtype: Any) -> Any:
     return jax.tree.map(convert, tree)
 
 
+def compilation_cache() -> str:
+    """The user's folder for compiled programs."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(base, "cmdpax", "jax")
+
+
 def cache_compilation() -> None:
     """Keep compiled programs in the user's cache folder.
 
     It changes JAX's global configuration, so only processes that cmdpax itself starts may call it:
     the command line, and the workers of a cluster.
     """
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     settings = {
-        "jax_compilation_cache_dir": os.path.join(base, "cmdpax", "jax"),
+        "jax_compilation_cache_dir": compilation_cache(),
         "jax_persistent_cache_min_compile_time_secs": 0.1,
     }
     for name, value in settings.items():

@@ -1,6 +1,7 @@
 """The `cmdpax` command: its sub-commands, and how errors end."""
 
 import sys
+from collections.abc import Callable
 from typing import Annotated, NoReturn
 
 import typer
@@ -8,6 +9,7 @@ import typer
 import cmdpax
 from cmdpax.cli.audit import audit
 from cmdpax.cli.data import estimate
+from cmdpax.cli.doctor import doctor
 from cmdpax.cli.environments import environments
 from cmdpax.cli.frontier import frontier
 from cmdpax.cli.learning import algorithms, iterate, learn, schemes
@@ -25,31 +27,32 @@ _LONGEST = 2000  # characters of a line
 
 application = typer.Typer(
     name="cmdpax",
-    help="Constrained Markov decision processes: solve and learn them.",
+    help="Constrained Markov decision processes: plan, learn, prove, compare.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-application.add_typer(environments, name="env")
-application.command()(inspect)
-application.command()(solve)
-application.command()(policy)
-application.command()(frontier)
-application.command()(estimate)
-application.command()(solve_safely)
-application.command()(uncertainty)
-application.command()(iterate)
-application.command()(learn)
-application.command()(algorithms)
-application.command()(schemes)
-application.command()(sweep)
-application.command()(plot)
-application.command()(report)
-application.command()(compare)
-application.command()(reproduce)
-application.command()(audit)
-application.command()(watch)
+# What each reader looks for, in the order in which `cmdpax --help` shows it.
+_DOORS: dict[str, tuple[Callable[..., None], ...]] = {
+    "A model or data, and a limit": (
+        solve,
+        inspect,
+        policy,
+        frontier,
+        estimate,
+        solve_safely,
+        uncertainty,
+    ),
+    "A live system": (watch,),
+    "A learner, compared": (learn, algorithms, sweep, compare, plot, report, iterate, schemes),
+    "The paper, checked": (reproduce, audit),
+    "This installation": (doctor,),
+}
+for _door, _commands in _DOORS.items():
+    for _command in _commands:
+        application.command(rich_help_panel=_door)(_command)
+    if solve in _commands:
+        application.add_typer(environments, name="env", rich_help_panel=_door)
 
 
 def _show_version(wanted: bool) -> bool:
@@ -66,7 +69,7 @@ def root(
         typer.Option("--version", help="Print the version.", callback=_show_version, is_eager=True),
     ] = False,
 ) -> None:
-    """Constrained Markov decision processes: solve and learn them."""
+    """Constrained Markov decision processes: plan, learn, prove, compare."""
 
 
 def main() -> None:

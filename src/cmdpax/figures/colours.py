@@ -21,16 +21,20 @@ _OURS = {
     "posterior-sampling": "#B97F00",
     "optimistic-planning": "#6A3D9A",
 }
+# What others are compared with: told apart from what it is compared with without colours, too.
+_BASELINES = ("vanilla-primal-dual", "vanilla-dual")
 # Those of others share these colours, and are told apart from ours by their dashes: each family
 # of algorithms has one.
 _FIELD = {
-    "dash": ("opt-lp", "dope", "opt-pess-lp", "safe-psrl"),  # they plan
-    "dot": ("opt-dual", "opt-primal-dual", "uopt-rpg-pd", "flex-dome", "opt-pess-primal-dual"),
-    "dashdot": ("opt-aug", "opse", "optimistic-bisection", "crpo", "triple-q", "s-ops"),
+    "dash": ("opt-lp", "opt-lp-bonus", "dope", "opt-pess-lp", "safe-psrl"),  # they plan
+    "dot": ("opt-dual", "opt-primal-dual", "uopt-rpgpd", "flexdome", "opt-pess-primal-dual"),
+    "dashdot": ("opt-aug", "opse", "ghosh", "crpo", "triple-q", "s-ops"),
 }
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 """As Plotly calls them."""
-ALGORITHMS = {name: (colour, "solid") for name, colour in _OURS.items()} | {
+ALGORITHMS = {
+    name: (colour, "longdash" if name in _BASELINES else "solid") for name, colour in _OURS.items()
+} | {
     name: (colour, dash)
     for dash, names in _FIELD.items()
     for name, colour in zip(names, _OURS.values(), strict=False)

@@ -55,7 +55,7 @@ def plot_sweep(
     rows = iterate_panels(models) if kind == "iterates" else regret_panels(results, models)
     figure, axes = canvas(len(rows), len(rows[0]), "episode", _PANEL)
     for axis, panel in zip(axes.flat, itertools.chain(*rows), strict=True):
-        draw_lines(axis, results, lines, panel.column, chosen, strong=panel.nonnegative)
+        draw_lines(axis, results, lines, panel.column, chosen, nonnegative=panel.nonnegative)
         axis.set_title(plain_text(panel.title), fontsize=9)
         if panel.zero:
             axis.axhline(0.0, color=REFERENCE, linewidth=0.6)
@@ -118,8 +118,7 @@ def draw_lines(
     column: "str | polars.Expr",
     cmdps: Sequence[str],
     *,
-    strong: bool | None = None,
-    nonnegative: bool = False,
+    nonnegative: bool | None = None,
 ) -> None:
     """Draw mean and interval of a column for each configuration.
 
@@ -129,16 +128,14 @@ def draw_lines(
         lines: as `best_lines` gives them.
         column: of `curves`, or an expression.
         cmdps: fingerprints.
-        strong: whether it is a strong regret, where baselines are dashed; None: by its name.
-        nonnegative: whether no value can be below 0, as in a strong regret.
+        nonnegative: whether no value can be below 0; None: if it is named a strong regret.
     """
-    if strong is None:
-        strong = isinstance(column, str) and "strong" in column
+    if nonnegative is None:
+        nonnegative = isinstance(column, str) and "strong" in column
     for line in lines:
         episodes, values = curve(results, line["configuration"], column, cmdps)
-        around = around_mean(values, strong or nonnegative)
-        dashed = strong and is_baseline(line["algorithm"])
-        style = "--" if dashed else line_style(line.get("dash", "solid"))
+        around = around_mean(values, nonnegative)
+        style = line_style(line.get("dash", "solid"))
         named = {"color": line["colour"], "label": line["label"]}
         band(axis, episodes, values.mean(axis=0), around, linestyle=style, **named)
 

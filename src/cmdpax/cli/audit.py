@@ -11,10 +11,12 @@ import cmdpax
 from cmdpax.cli.models import AsJson
 from cmdpax.cli.notices import caught
 from cmdpax.cli.output import messages, print_json, results, table
+from cmdpax.cli.parameters import chosen_parameters
 from cmdpax.errors import ParameterError
 
 _COLOURS = {"holds": "green", "fails": "red", "vacuous": "yellow", "premise not met": "yellow"}
 _NOTHING = "–"
+_NUMBERS = ("step_size", "regularization", "max_multiplier")
 
 
 def audit(
@@ -31,10 +33,13 @@ def audit(
         typer.Option("--scheme", help=f"What is iterated: {', '.join(cmdpax.scheme_names())}."),
     ] = "primal-dual",
     iterations: Annotated[int, typer.Option("--iterations", help="T, model known.")] = 1000,
-    step_size: Annotated[float, typer.Option("--step-size", help="η.")] = 0.1,
-    regularization: Annotated[float, typer.Option("--regularization", help="τ.")] = 0.05,
-    max_multiplier: Annotated[
-        float | None, typer.Option("--max-multiplier", help="λ_max; by default max(6, H/Ξ).")
+    parameter: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-p",
+            "--parameter",
+            help="step_size=0.1, regularization=0.05 or max_multiplier=6: η, τ, λ_max.",
+        ),
     ] = None,
     accuracy: Annotated[float, typer.Option("--accuracy", help="ε of the theorem.")] = 0.1,
     episodes: Annotated[int, typer.Option("--episodes", help="K of the online part.")] = 300,
@@ -49,14 +54,13 @@ def audit(
 
     if algorithm is not None and not online:
         raise ParameterError("--algorithm is the learner of the online part; give --online too.")
+    chosen = chosen_parameters(parameter, _NUMBERS, "an audit has no parameter")
     cmdp = cmdpax.load(file)
     with caught():
         found = cmdpax.audit(
             cmdp,
             num_iterations=iterations,
-            step_size=step_size,
-            regularization=regularization,
-            max_multiplier=max_multiplier,
+            **chosen,
             accuracy=accuracy,
             scheme=scheme,
             online=online,
@@ -66,9 +70,8 @@ def audit(
         )
     if as_json:
         problem = found.problem
-        numbers = ("step_size", "regularization", "max_multiplier", "slater_gap")
-        chosen = {name: float(getattr(problem, name)) for name in numbers}
-        print_json({**chosen, "rows": [describe(row) for row in found.rows]})
+        numbers = {name: float(getattr(problem, name)) for name in (*_NUMBERS, "slater_gap")}
+        print_json({**numbers, "rows": [describe(row) for row in found.rows]})
         return
     _print(f"{file}: {cmdp!r}", found)
 

@@ -2,14 +2,13 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 import cmdpax
 from cmdpax.cli.output import messages, results, table
-from cmdpax.errors import ParameterError
-from cmdpax.storage.texts import parse_json
+from cmdpax.cli.parameters import parse_parameter
 
 environments = typer.Typer(help="Built-in CMDPs.", no_args_is_help=True)
 
@@ -46,14 +45,3 @@ def make_environment(
     cmdp = cmdpax.environments.make(name, **parameters)
     cmdpax.save(cmdp, out)
     messages.print(f"wrote {out}: {cmdp!r}, fingerprint {cmdp.fingerprint[:16]}")
-
-
-def parse_parameter(text: str) -> tuple[str, Any]:
-    """Read `key=value`; the value is read as JSON where it is JSON, else as text."""
-    key, separator, value = text.partition("=")
-    if not separator or not key:
-        raise ParameterError(f"parameter {text!r} has no value; write key=value.")
-    try:
-        return key, parse_json(value)
-    except ValueError:
-        return key, value

@@ -11,7 +11,6 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 import cmdpax
-from cmdpax.cli.environments import parse_parameter
 from cmdpax.cli.models import AsJson, ModelFile
 from cmdpax.cli.notices import caught, resumable
 from cmdpax.cli.output import (
@@ -24,7 +23,8 @@ from cmdpax.cli.output import (
     table,
     wrote,
 )
-from cmdpax.errors import FileError, ParameterError, nearest_name
+from cmdpax.cli.parameters import chosen_parameters
+from cmdpax.errors import FileError, ParameterError
 from cmdpax.intervals import interval
 from cmdpax.learners import DEFAULT_ALGORITHM, Algorithm, as_algorithm
 from cmdpax.learning.settings import SAFEST
@@ -160,7 +160,7 @@ def learn(
     """
     _require_targets(out, plot)
     known = as_algorithm(algorithm)
-    chosen = _chosen(parameter, known.names, f"{known.name} has no parameter")
+    chosen = chosen_parameters(parameter, known.names, f"{known.name} has no parameter")
     if checkpoint is not None and checkpoint in (file, out, plot):
         raise FileError(f"{checkpoint} is given twice; the checkpoint needs a file of its own.")
     cmdp = cmdpax.load(file)
@@ -222,7 +222,7 @@ def iterate(
     """
     _require_targets(out, plot)
     known = as_scheme(scheme)
-    chosen = _chosen(parameter, known.names, f"{known.name} has no parameter")
+    chosen = chosen_parameters(parameter, known.names, f"{known.name} has no parameter")
     cmdp = cmdpax.load(file)
     start = time.perf_counter()
     iterates = cmdpax.iterate(cmdp, scheme, num_iterations=iterations, **chosen)
@@ -333,17 +333,6 @@ def _require_targets(out: Path | None, plot: Path | None) -> None:
         from cmdpax.figures import require_picture
 
         require_picture(plot)
-
-
-def _chosen(parameters: list[str] | None, known: tuple[str, ...], refusal: str) -> dict[str, Any]:
-    """Read `key=value` pairs as keyword arguments; values are numbers or schedules."""
-    chosen: dict[str, Any] = {}
-    for text in parameters or []:
-        key, value = parse_parameter(text)
-        if key not in known:
-            raise ParameterError(f"{refusal} {key!r}; {nearest_name(key, known)}.")
-        chosen[key] = value
-    return chosen
 
 
 def _seeds(text: str) -> int | list[int]:

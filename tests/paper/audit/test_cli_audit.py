@@ -57,7 +57,7 @@ def test_online_with_its_options(run):
 
 
 def test_premises_that_are_not_met_are_no_error(run):
-    options = ("--step-size", "0.9", "--regularization", "0.3", "--max-multiplier", "1")
+    options = ("-p", "step_size=0.9", "-p", "regularization=0.3", "-p", "max_multiplier=1")
     code, out, err = run(*AUDIT, *options)
     assert code == 0
     assert "premise not met" in out
@@ -78,8 +78,10 @@ def test_failures_are_no_error_either(run, monkeypatch):
     ("arguments", "sentence"),
     [
         (("audit", "none.npz"), "none.npz"),
-        ((*AUDIT, "--regularization", "0"), "regularization > 0"),
-        ((*AUDIT, "--step-size", "-1"), "step_size is -1.0, it must be positive"),
+        ((*AUDIT, "-p", "regularization=0"), "regularization > 0"),
+        ((*AUDIT, "-p", "step_size=-1"), "step_size is -1, it must be a positive number"),
+        ((*AUDIT, "-p", "step_size=small"), "step_size is 'small', it must be a positive number"),
+        ((*AUDIT, "-p", "stepsize=1"), "no parameter 'stepsize'; did you mean 'step_size'?"),
         (("audit", "m.npz", "--iterations", "0"), "num_iterations is 0"),
         ((*AUDIT, "--accuracy", "0"), "accuracy is 0.0"),
         ((*AUDIT, "--online", "--episodes", "0"), "num_episodes is 0"),

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from cmdpax.checks import require_count, require_share
+from cmdpax.checks import real_number, require_count, require_positive, require_share
 from cmdpax.errors import ParameterError
 from cmdpax.jax_context import cast
 from cmdpax.learners import Named, as_algorithm
@@ -108,16 +108,15 @@ def audit(
             "cmdp.replace(available=None)."
         )
     count = require_count("num_iterations", num_iterations)
-    choose_hyperparameters(
-        count,
-        step_size=step_size,
-        regularization=regularization,
-        max_multiplier=max_multiplier or 6.0,
-    )
+    step_size = require_positive("step_size", step_size)
+    if real_number(regularization) == 0:
+        raise ParameterError("the audit needs regularization > 0: the saddle point depends on it.")
+    regularization = require_positive("regularization", regularization)
+    if max_multiplier is not None:
+        max_multiplier = require_positive("max_multiplier", max_multiplier)
+    choose_hyperparameters(count, step_size=step_size, regularization=regularization)
     accuracy = require_share("accuracy", accuracy)
     cmdp = validate(cmdp).with_arrays()  # statements are in the paper's terms
-    if not regularization > 0:
-        raise ParameterError("the audit needs regularization > 0: the saddle point depends on it.")
     algorithm = as_algorithm(learner)
     iterated = _iterated(scheme)
     with jax.enable_x64(True):

@@ -128,7 +128,8 @@ def test_the_policy(run: Any) -> None:
 
 def test_runs_of_steps(run: Any) -> None:
     """Certain actions, by step: where a state was never visited nothing is said."""
-    agent = play(make("replanning", thresholds=[], horizon=9, stationary=True, **WORDS), 4)
+    changes = {"thresholds": [], "horizon": 9, "stationary": True, "random_visits": 0}
+    agent = play(make("replanning", **changes, **WORDS), 4)
     agent.save("a.npz")
     out = run("watch", "a.npz")[1]
     policy = agent.policy

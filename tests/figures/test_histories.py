@@ -56,7 +56,7 @@ def test_colours_belong_to_algorithms(results: cmdpax.Results) -> None:
     for algorithms in (["vanilla-primal-dual"], None):
         figure = plot_sweep(results, "iterates", algorithms=algorithms)
         colours = {line.get_label(): line.get_color() for line in figure.axes[0].get_lines()}
-        assert colours["vanilla-primal-dual"] == ALGORITHMS["vanilla-primal-dual"]
+        assert colours["vanilla-primal-dual"] == ALGORITHMS["vanilla-primal-dual"][0]
 
 
 @pytest.mark.parametrize(

@@ -249,6 +249,7 @@ class TestSameNamesOtherTypes:
             margin: float = 0.0
 
         own = indifferent(Numbers)
-        assert make_agent(own, margin=0.5).declaration.parameters == {"margin": 0.5}
-        with pytest.raises(cmdpax.ParameterError, match="with which a threshold is out of reach"):
+        declaration = make_agent(own, margin=0.5).declaration  # in the user's units
+        assert (declaration.parameters, [*declaration.margins]) == ({"margin": 0.0}, [0.5, 0.5])
+        with pytest.raises(cmdpax.ParameterError, match=r"is 2\.5, and at most 2 is possible"):
             make_agent(own, margin=2.5)

@@ -12,6 +12,7 @@ import pytest
 import broken_learners
 import cmdpax
 from cmdpax.learners import Algorithm, Hyperparameters, Knowledge, Learner, Parameter, Shown
+from cmdpax.live.saving import FORMAT
 from live_cases import (
     assert_counted,
     assert_same,
@@ -113,7 +114,7 @@ class TestSaved:
 
     def test_with_their_names(self, agent: cmdpax.Agent, path: Path):
         head = text_of(path)
-        assert head["format"] == 3
+        assert head["format"] == FORMAT
         assert head["declaration"]["parameters"] == CHOSEN
         assert "hyperparameters" not in head["declaration"]
 

@@ -11,6 +11,7 @@ from cmdpax.checks import whole_number
 from cmdpax.errors import ParameterError, cut, shown
 
 _PLAIN_ENTRIES = 32  # of an array that becomes a tuple, the more readable key
+_EXACT = 2**53  # the whole numbers up to here are doubles
 _NAMED_ENTRIES = 6  # of a tuple that makes a name
 
 
@@ -114,14 +115,20 @@ class FoundStates:
         return number - self._first
 
 
+def _fits_doubles(array: np.ndarray) -> bool:
+    """Whether its numbers are doubles, or whole numbers that doubles hold exactly."""
+    if array.dtype.kind in "iu":
+        return bool(np.all(array <= _EXACT) and np.all(array >= -_EXACT))
+    return array.dtype.kind in "bf"
+
+
 def frozen(value: Any) -> Hashable:
     """A key: equal observations have equal ones, whatever the types of their numbers."""
     if isinstance(value, np.ndarray):
-        if value.size <= _PLAIN_ENTRIES or value.dtype.kind not in "biuf":
+        if value.size <= _PLAIN_ENTRIES or not _fits_doubles(value):
             return frozen(value.tolist())
-        kind = "<f8" if value.dtype.kind == "f" else "<i8"
         # Adding 0 turns -0.0 into 0.0: equal numbers, equal bytes.
-        return value.shape, np.ascontiguousarray(value.astype(kind) + 0).tobytes()
+        return value.shape, np.ascontiguousarray(value.astype("<f8") + 0).tobytes()
     if isinstance(value, np.generic):
         return frozen(value.item())
     if isinstance(value, Mapping):

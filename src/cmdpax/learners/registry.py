@@ -112,7 +112,7 @@ def symbol_of(parameter: str) -> str:
     symbols = (
         one.symbol for known in _ALGORITHMS for one in known.parameters if one.name == parameter
     )
-    return next(filter(None, symbols), parameter.replace("_", " "))
+    return next(symbols, "") or parameter.replace("_", " ")
 
 
 def as_algorithm(given: Any) -> Algorithm:

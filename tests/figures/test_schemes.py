@@ -81,6 +81,15 @@ def test_of_several_models_each_has_a_block_in_its_words() -> None:
     assert marks(other)["o"][0] == pytest.approx(comfort)
 
 
+def test_places_without_a_path_are_empty() -> None:
+    cmdp, found = bandit()
+    two = {name: found[name] for name in NAMES[:2]}
+    for iterates, places in ((two, 2), (found, 10)):
+        axes = plot_schemes({"": cmdp}, {"": iterates}).axes
+        shown = [True] * len(iterates) + [False] * (places - len(iterates))
+        assert [axis.get_visible() for axis in axes] == shown
+
+
 def test_nothing_to_draw_is_refused() -> None:
     cmdp, _ = bandit()
     for models, iterates in (({}, {}), ({"": cmdp}, {"": {}})):

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
 _COLUMNS = 5
-_PANEL = (2.3, 2.0)  # inches
+_PANEL = (2.3, 2.0)  # inches, the least
+_NARROWEST = 6.5  # inches of a figure: the key needs them
 _PALEST = 0.25  # of the colours, which go from pale to dark: the palest vanish on white
 _ROOM, _SHADE = 0.06, 0.12
 _KEY = 0.35  # inches
@@ -57,25 +58,28 @@ def plot_schemes(
     """
     from matplotlib.figure import Figure
 
-    counts = [-(-len(iterates[title]) // _COLUMNS) for title in models]
-    if not counts or not all(counts):
+    panels = [len(iterates[title]) for title in models]
+    if not panels or not all(panels):
         raise ParameterError("there is nothing to draw; give a model, and iterates of a scheme.")
-    width, height = _PANEL
-    whole = Figure(figsize=(width * _COLUMNS, height * sum(counts) + _KEY), layout="constrained")
+    columns = min(_COLUMNS, max(panels))
+    counts = [-(-number // columns) for number in panels]
+    width = max(_PANEL[0], _NARROWEST / columns)
+    height = _PANEL[1] / _PANEL[0] * width
+    whole = Figure(figsize=(width * columns, height * sum(counts) + _KEY), layout="constrained")
     heights = [*(height * count for count in counts), _KEY]
     *blocks, key = whole.subfigures(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0]
     for (title, cmdp), block, rows in zip(models.items(), blocks, counts, strict=True):
         block.suptitle(plain_text(title), fontsize=11)
-        _draw_block(block, rows, cmdp, iterates[title], constraint)
+        axes = block.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+        _draw_block(block, axes, cmdp, iterates[title], constraint)
     _explain(key)
     return whole
 
 
 def _draw_block(
-    block: "SubFigure", rows: int, cmdp: CMDP, found: Mapping[str, Iterates], constraint: int
+    block: "SubFigure", axes: Any, cmdp: CMDP, found: Mapping[str, Iterates], constraint: int
 ) -> None:
     """Draw the panels of one model."""
-    axes = block.subplots(rows, _COLUMNS, squeeze=False, sharex=True, sharey=True)
     best = solve(cmdp)
     slack = float(cmdp.words.slack(best.constraint_values, cmdp.bounds)[constraint])
     saddle = (slack, float(best.multipliers[constraint]))
@@ -87,7 +91,7 @@ def _draw_block(
         axis.spines[["top", "right"]].set_visible(False)
         axis.tick_params(labelsize=8)
     for axis in list(axes.flat)[len(found) :]:
-        axis.set_axis_off()
+        axis.set_visible(False)
     _frame(axes[0, 0], cmdp, found, constraint, saddle)
     block.supxlabel(f"slack of {plain_text(cmdp.words.label(1 + constraint))}", fontsize=9)
     block.supylabel(plain_text(price(cmdp.words, constraint)), fontsize=9)

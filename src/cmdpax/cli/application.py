@@ -8,6 +8,7 @@ import typer
 
 import cmdpax
 from cmdpax.cli.audit import audit
+from cmdpax.cli.board import board
 from cmdpax.cli.data import estimate
 from cmdpax.cli.doctor import doctor
 from cmdpax.cli.environments import environments
@@ -53,6 +54,8 @@ for _door, _commands in _DOORS.items():
         application.command(rich_help_panel=_door)(_command)
     if solve in _commands:
         application.add_typer(environments, name="env", rich_help_panel=_door)
+    if sweep in _commands:
+        application.add_typer(board, name="board", rich_help_panel=_door)
 
 
 def _show_version(wanted: bool) -> bool:

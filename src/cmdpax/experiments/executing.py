@@ -1,5 +1,6 @@
 """Batches become tables: on this machine, and on the workers of a cluster."""
 
+import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -38,7 +39,8 @@ class Outcome(NamedTuple):
     Attributes:
         batch: the runs.
         tables: their `final` and `curves`, as frames; nothing if they failed.
-        made: what they were computed with: `versions` and `device`.
+        made: what they were computed with: `versions` and `device`; here also how many `seconds` it
+            took, with compilation.
         error: why they failed; None if they did not.
         attempts: how often they were tried.
     """
@@ -75,6 +77,7 @@ def run_here(work: Work, batches: Sequence[Batch], tell: Tell) -> Iterator[Outco
                 not_ours.append(error)
                 raise
 
+        began = time.perf_counter()
         try:
             done, failed = run_one(work, batch, report)
         except Exception as error:
@@ -82,6 +85,7 @@ def run_here(work: Work, batches: Sequence[Batch], tell: Tell) -> Iterator[Outco
                 raise
             yield Outcome.failure(batch, in_one_line(error))
         else:
+            done = done._replace(made=done.made | {"seconds": time.perf_counter() - began})
             yield from (one for one in (done, *failed) if one.batch.runs)
 
 

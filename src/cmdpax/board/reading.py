@@ -6,14 +6,14 @@ import os
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars
 
 from cmdpax.board.cells import CURVES, Block, Board, Cell
 from cmdpax.board.folder import BoardFolder, Entry, require_same_suite
-from cmdpax.board.suites import UNSAFE_AT, Part, Suite, as_suite
+from cmdpax.board.suites import SUITES, UNSAFE_AT, Part, Suite, as_suite
 from cmdpax.errors import FileError
 from cmdpax.experiments.folder import Folder
 from cmdpax.experiments.reading import Results
@@ -76,11 +76,10 @@ def stored(suite: str) -> Board | None:
     return board
 
 
-class _Scored(NamedTuple):
-    """A configuration's runs: arrays of its measures by family, `[runs]`, by model."""
-
-    complete: frozenset[str]
-    means: dict[str, dict[str, np.ndarray]]  # family, then measure
+def with_stored(board: Board) -> Board:
+    """A board beside the results that come with cmdpax, if there are any of its suite."""
+    known = stored(board.suite) if board.suite in SUITES else None
+    return board if known is None else board.beside(known)
 
 
 class _PartReader:

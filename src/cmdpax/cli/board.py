@@ -71,6 +71,7 @@ def run(
     Example: cmdpax board run --suite quick --algorithm own:factory --out board
     """
     from cmdpax.board import run as run_board
+    from cmdpax.board.reading import with_stored
     from cmdpax.experiments.progress import shown
 
     start = time.perf_counter()
@@ -83,7 +84,7 @@ def run(
             cluster=cluster,
             progress=lambda name: report_to(named(name), cluster),
         )
-    found = found if alone else _with_stored(found)
+    found = found if alone else with_stored(found)
     _print(found, "strong", "tuned", part, None, as_json)
     messages.print(f"{suite} in {out}, {time.perf_counter() - start:.1f} s")
 
@@ -121,9 +122,12 @@ def report(
 
     Example: cmdpax board report board --out board.html
     """
-    from cmdpax.reporting.board_page import report_board
+    from cmdpax.reporting.board_page import write_board_page
+    from cmdpax.reporting.reporting import require_page
+    from cmdpax.storage.writing import write_text
 
-    report_board(_opened(sources, alone), out)
+    require_page(out)
+    write_text(out, write_board_page(_opened(sources, alone)))
     messages.print(f"wrote {out}, {size_text(out.stat().st_size)}")
 
 
@@ -143,19 +147,12 @@ def store(
 
 
 def _opened(sources: list[Path], alone: bool) -> "Board":
-    from cmdpax.board import read
+    from cmdpax.board.reading import read, with_stored
 
     first, *others = [read(source) for source in sources]
     for other in others:
         first = first.beside(other)
-    return first if alone else _with_stored(first)
-
-
-def _with_stored(found: "Board") -> "Board":
-    from cmdpax.board import stored
-
-    known = stored(found.suite)
-    return found if known is None else found.beside(known)
+    return first if alone else with_stored(first)
 
 
 def _print(
@@ -181,9 +178,11 @@ def _print(
             }
         )
         return
-    headers = ("algorithm", "over best", "worst", "rank", "unsafe", "blocks", "s/episode")
-    title = f"{found.suite}: {by}, {setting}"
-    results.print(table(title, headers, map(_cells, rows)))
+    headers = ("algorithm", "× best", "worst", "rank", "unsafe", "blocks", "µs")
+    listing = table(f"{found.suite}: {by}, {setting}", headers, map(_cells, rows))
+    listing.columns[0].min_width = max(len(row.algorithm) for row in rows)
+    listing.columns[5].overflow = "fold"
+    results.print(listing)
     if math.isfinite(ranked.critical_difference):
         messages.print(
             f"ranks over {ranked.num_blocks} blocks; differences below "
@@ -210,7 +209,7 @@ def _cells(row: "Row") -> tuple[str, ...]:
         _number(row.rank),
         "" if math.isnan(row.unsafe) else f"{100 * row.unsafe:.2g} %",
         ", ".join([str(row.done), *lost]),
-        _number(row.seconds),
+        _number(row.seconds * 1e6),
     )
 
 

@@ -1,4 +1,4 @@
-"""`report`: a folder of results, or an agent's file, as one page."""
+"""`report`: a folder of results, a board, or an agent's file, as one page."""
 
 import os
 from pathlib import Path
@@ -15,7 +15,8 @@ def report(source: str | os.PathLike[str], out: str | os.PathLike[str]) -> Path:
     """Write one self-contained page: it opens from disk, offline.
 
     Args:
-        source: a folder that `sweep` or `reproduce` wrote, or a file that `agent.save` wrote.
+        source: a folder that `sweep`, `reproduce` or `board.run` wrote, or a file that `agent.save`
+            wrote.
         out: the page, a `.html` file, which is replaced whole or not at all.
 
     Returns:
@@ -34,12 +35,17 @@ def report(source: str | os.PathLike[str], out: str | os.PathLike[str]) -> Path:
 
 
 def _page(source: Path) -> str:
+    from cmdpax.board.folder import BoardFolder
+    from cmdpax.board.reading import read, with_stored
     from cmdpax.reporting.agent_page import write_agent_page
+    from cmdpax.reporting.board_page import write_board_page
     from cmdpax.reporting.content import content
     from cmdpax.reporting.page import write_page
 
     if exists(source) and not is_folder(source):
         return write_agent_page(source)
+    if exists(BoardFolder(source).record_path):
+        return write_board_page(with_stored(read(source)))
     return write_page(*content(source))
 
 

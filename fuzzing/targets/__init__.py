@@ -3,6 +3,7 @@
 from fuzzing.targets.agents import AGENTS
 from fuzzing.targets.answers import ANSWERS, ORDERS
 from fuzzing.targets.base import Target
+from fuzzing.targets.boards import BOARDS
 from fuzzing.targets.calls import CALLS
 from fuzzing.targets.checkpoints import CHECKPOINTS, REPEATS
 from fuzzing.targets.commands import COMMANDS
@@ -23,6 +24,7 @@ TARGETS: dict[str, Target] = {
         LOG_TABLES,
         SPECIFICATIONS,
         FOLDERS,
+        BOARDS,
         CHECKPOINTS,
         REPEATS,
         AGENTS,

@@ -60,7 +60,12 @@ def test_show_by_any_account(run: Run, tmp_path: Path) -> None:
     assert said["rows"][0]["seconds"] is None or said["rows"][0]["seconds"] > 0
     assert said["ranking"]["mean_ranks"] == ranked.mean_ranks.tolist()
     code, out, _ = run("board", "show", "b", "--family", "pair", "--algorithm", "crpo")
-    assert list(rows(out)) == ["crpo"]
+    pair = next(block for block in found.blocks if block.family == "pair")
+    cell = found.cell(pair, "crpo", "tuned")
+    spread = f"{cell.means['strong']:.4g} ± {cell.halves['strong']:.2g}"
+    assert rows(out) == {
+        "crpo": ["1", spread, "1", rows(out)["crpo"][3], "1", *rows(out)["crpo"][5:]]
+    }
 
 
 def test_stored_results_stand_beside_ones_own(
@@ -85,6 +90,15 @@ def test_stored_results_stand_beside_ones_own(
     assert set(rows(out)) == set(LEARNERS)
 
 
+def test_the_results_that_come_with_cmdpax(run: Run) -> None:
+    """`quick` has all registered algorithms."""
+    code, out, _ = run("board", "show")
+    assert code == 0
+    assert sorted(rows(out)) == cmdpax.algorithms()
+    code, _, err = run("board", "report", "--out", "quick.html")
+    assert (code, err[:17]) == (0, "wrote quick.html,")
+
+
 def test_report_writes_the_page(run: Run, tmp_path: Path) -> None:
     invent(tmp_path / "b")
     code, out, err = run("board", "report", "b", "--out", "page.html")
@@ -97,13 +111,17 @@ def test_report_writes_the_page(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["run", "--suite", "v2", "--out", "b"], "unknown suite 'v2'; did you mean 'v1'? known: quick"),
+        (
+            ["run", "--suite", "v2", "--out", "b"],
+            "unknown suite 'v2'; did you mean 'v1'? known: quick",
+        ),
         (["run", "--suite", "quick", "--out", "b"], "b has results of the suite 'tiny', not"),
         (["run", "--suite", "tiny", "--part", "K31", "--out", "b"], "did you mean 'K30'"),
         (["run", "--suite", "tiny", "--algorithm", "no:one", "--out", "b"], "cannot be imported"),
         (["show", "nowhere"], "nowhere holds no board"),
         (["show", "b", "--by", "strng"], "there is no account 'strng'; did you mean 'strong'"),
         (["show", "b", "--family", "trio"], "the board has no family 'trio'"),
+        (["show", "--suite", "tiny"], "no results of the suite 'tiny' come with cmdpax; run it"),
         (["report", "b", "--out", "page.png"], "page.png has the ending '.png'"),
         (["report", "empty", "--out", "page.html"], "the board has no results yet"),
     ],

@@ -90,7 +90,8 @@ def test_the_front_has_those_that_nobody_beats_in_both() -> None:
 
 
 def cell(block: str, algorithm: str, strong: float | None, state: str = "done") -> Cell:
-    means = {} if strong is None else {"strong": strong, "strong_objective": strong, "unsafe": 0.5}
+    regrets = ("strong", "strong_objective", "strong_constraints")
+    means = {} if strong is None else dict.fromkeys(regrets, strong) | {"unsafe": 0.5}
     return Cell("K", block, algorithm, "tuned", state, means=means)
 
 
@@ -199,6 +200,18 @@ def test_stored_results_are_the_same_results() -> None:
     again = Board.from_json(text, "file")
     assert again.to_json().encode() == text
     assert leaderboard(again)[0][0] == leaderboard(FOUND)[0][0]
-    for damaged in (b"", b"[]", text[:-20], b"{}", text.replace(b'"blocks"', b'"bloks"')):
+    changes = {
+        b'"blocks"': b'"bloks"',
+        b'"num_episodes": 100': b'"num_episodes": 0',
+        b'"state": "done"': b'"state": "fine"',
+        b'"algorithm": "third"': b'"algorithm": "fourth"',
+        b'"strong": 9.9': b'"strong": NaN',
+        b'"strong_objective": 9.9': b'"strong_objectiv": 9.9',
+        b'"family": "a"': b'"family": "b"',
+        b'"episodes": {"K"': b'"episodes": {"L"',
+    }
+    assert all(old in text for old in changes)
+    changed = [text.replace(old, new) for old, new in changes.items()]
+    for damaged in (b"", b"[]", text[:-20], b"{}", *changed):
         with pytest.raises(cmdpax.FileError, match="file holds no board"):
             Board.from_json(damaged, "file")

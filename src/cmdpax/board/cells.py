@@ -2,7 +2,9 @@
 
 import dataclasses
 import json
+import math
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
@@ -173,10 +175,32 @@ class Board:
         """
         try:
             board: Board = TypeAdapter(cls).validate_python(parse_json(text))
+            _require_sound(board)
         except (ValidationError, ValueError) as error:
             why = in_line(error)[:200]
             raise FileError(f"{source} holds no board ({why}); run the suite again.") from None
         return board
+
+
+def _require_sound(board: Board) -> None:
+    """Refuse contradictions, with a `ValueError` that says which."""
+    places = {(block.part, block.family) for block in board.blocks}
+    if len(places) < len(board.blocks) or len(board._by_place) < len(board.cells):
+        raise ValueError("a block or a cell is there twice")
+    if any(block.num_episodes < 1 for block in board.blocks):
+        raise ValueError("a block has no episodes")
+    if any(block.part not in board.episodes for block in board.blocks):
+        raise ValueError("a part has no episodes")
+    for cell in board.cells:
+        numbers = [*cell.means.values(), *cell.halves.values(), *chain(*cell.curves.values())]
+        if cell[:2] not in places or cell.algorithm not in board.traits:
+            raise ValueError("a cell has no block, or an unknown algorithm")
+        if cell.setting not in SETTINGS or cell.state not in STATES:
+            raise ValueError(f"a cell is {cell.setting[:40]!r}, {cell.state[:40]!r}")
+        if not all(map(math.isfinite, numbers)):
+            raise ValueError("a cell has numbers that are not finite")
+        if cell.state == "done" and not {"strong", *CURVES[:2]} <= cell.means.keys():
+            raise ValueError("a cell lacks its regrets")
 
 
 def _short(value: Any) -> Any:

@@ -11,10 +11,13 @@ from cmdpax.cli.models import AsJson
 from cmdpax.cli.notices import caught, resumable
 from cmdpax.cli.output import messages, print_json, results, table, wrote
 from cmdpax.cli.sweeps import report_to
+from cmdpax.errors import ParameterError
+from cmdpax.intervals import Interval
 from cmdpax.storage.limits import size_text
 
 if TYPE_CHECKING:
     from cmdpax.board import Board
+    from cmdpax.board.cells import Cell
     from cmdpax.board.scores import Row
 
 board = typer.Typer(help="Compare learners on a frozen suite of models.", no_args_is_help=True)
@@ -22,9 +25,19 @@ Sources = Annotated[
     list[Path],
     typer.Argument(
         metavar="PATH…",
-        help="A folder that `board run` wrote, or stored results; of several, the first one that "
-        "has an algorithm is believed.",
+        help="Folders that `board run` wrote, or stored results; the first one that has an "
+        "algorithm is believed.",
     ),
+]
+OptionalSources = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="[PATH…]",
+        help="The same; without any, the results that come with cmdpax.",
+    ),
+]
+StoredSuite = Annotated[
+    str, typer.Option("--suite", help="Whose results that come with cmdpax: v1 or quick.")
 ]
 Alone = Annotated[
     bool, typer.Option("--alone", help="Leave out the results that come with cmdpax.")
@@ -91,7 +104,8 @@ def run(
 
 @board.command("show")
 def show(
-    sources: Sources,
+    sources: OptionalSources = None,
+    suite: StoredSuite = "quick",
     by: By = "strong",
     setting: Setting = "tuned",
     part: PartNames = None,
@@ -106,7 +120,7 @@ def show(
 
     Example: cmdpax board show board --by unsafe --setting published
     """
-    found = _opened(sources, alone)
+    found = _opened(sources or [], suite, alone)
     if algorithm is not None:
         found = found.only(algorithm)
     _print(found, by, setting, part, family, as_json)
@@ -114,8 +128,9 @@ def show(
 
 @board.command("report")
 def report(
-    sources: Sources,
     out: Annotated[Path, typer.Option("--out", help="A .html file.")],
+    sources: OptionalSources = None,
+    suite: StoredSuite = "quick",
     alone: Alone = False,
 ) -> None:
     """Write one page with the leaderboard, its cells and their curves; it needs no network.
@@ -127,7 +142,7 @@ def report(
     from cmdpax.storage.writing import write_text
 
     require_page(out)
-    write_text(out, write_board_page(_opened(sources, alone)))
+    write_text(out, write_board_page(_opened(sources or [], suite, alone)))
     messages.print(f"wrote {out}, {size_text(out.stat().st_size)}")
 
 
@@ -142,13 +157,20 @@ def store(
     """
     from cmdpax.storage.writing import write_text
 
-    write_text(out, _opened(sources, alone=True).to_json())
+    write_text(out, _opened(sources, "", alone=True).to_json())
     wrote(out)
 
 
-def _opened(sources: list[Path], alone: bool) -> "Board":
-    from cmdpax.board.reading import read, with_stored
+def _opened(sources: list[Path], suite: str, alone: bool) -> "Board":
+    from cmdpax.board.reading import read, stored, with_stored
 
+    if not sources:
+        found = stored(suite)
+        if found is None:
+            raise ParameterError(
+                f"no results of the suite {suite!r} come with cmdpax; run it, or give a folder."
+            )
+        return found
     first, *others = [read(source) for source in sources]
     for other in others:
         first = first.beside(other)
@@ -163,7 +185,7 @@ def _print(
     families: list[str] | None,
     as_json: bool,
 ) -> None:
-    from cmdpax.board import leaderboard
+    from cmdpax.board.scores import choose_blocks, leaderboard
 
     rows, ranked = leaderboard(found, by, setting=setting, parts=parts, families=families)
     if as_json:
@@ -179,8 +201,14 @@ def _print(
         )
         return
     headers = ("algorithm", "× best", "worst", "rank", "unsafe", "blocks", "µs")
-    listing = table(f"{found.suite}: {by}, {setting}", headers, map(_cells, rows))
-    listing.columns[0].min_width = max(len(row.algorithm) for row in rows)
+    blocks = choose_blocks(found, parts, families)
+    cells = [_cells(row) for row in rows]
+    if len(blocks) == 1:
+        headers = ("algorithm", "× best", "mean", *headers[3:])
+        means = (_mean(found.cell(blocks[0], row.algorithm, setting), by) for row in rows)
+        cells = [(*row[:2], mean, *row[3:]) for row, mean in zip(cells, means, strict=True)]
+    listing = table(f"{found.suite}: {by}, {setting}", headers, cells)
+    listing.columns[0].min_width = max((len(row.algorithm) for row in rows), default=0)
     listing.columns[5].overflow = "fold"
     results.print(listing)
     if math.isfinite(ranked.critical_difference):
@@ -211,6 +239,13 @@ def _cells(row: "Row") -> tuple[str, ...]:
         ", ".join([str(row.done), *lost]),
         _number(row.seconds * 1e6),
     )
+
+
+def _mean(cell: "Cell", by: str) -> str:
+    """The mean over the runs of a cell, with its interval."""
+    if by not in cell.means:
+        return ""
+    return str(Interval(cell.means[by], cell.halves.get(by, math.inf), cell.runs))
 
 
 def _number(value: float) -> str:

@@ -107,7 +107,7 @@ def _payload(board: Board) -> dict[str, Any]:
     count = len(board.algorithms)
     content = {
         "blocks": [block._asdict() | {"sizes": list(block.sizes)} for block in board.blocks],
-        "algorithms": [{"name": name} | board.traits[name] for name in board.algorithms],
+        "algorithms": [{"name": name, **board.traits[name]} for name in board.algorithms],
         "measures": dict(MEASURES),
         "episodes": {part: list(episodes) for part, episodes in board.episodes.items()},
         "least": LEAST,

@@ -169,15 +169,18 @@
   const face = (ratio, cell) =>
     ({ failed: "✗", skipped: "–", missing: "" })[cell.state] ?? cmdpax.number(ratio, 3);
 
-  const told = (cell, by) => {
+  /** The mean of a cell with its interval, or why there is none. */
+  const told = (cell, by = value("by")) => {
     if (cell.state !== "done") return cell.reason || "not run";
     const spread = cmdpax.spread({ mean: cell.means[by] ?? null, half: cell.halves[by] ?? null });
     return `${spread}, ${cell.runs} runs, ${cell.configuration}`;
   };
 
+  cmdpax.told = told;
+
   const drawCells = () => {
     const chosen = cmdpax.chosen();
-    const [ratios, by] = [cmdpax.ratios(chosen), value("by")];
+    const ratios = cmdpax.ratios(chosen);
     const heads = chosen.places.map((block) =>
       cmdpax.element("th", { scope: "col" }, `${blocks[block].family}, ${blocks[block].part}`),
     );
@@ -187,7 +190,7 @@
       const { name } = algorithms[learner];
       const found = chosen.places.map((block, row) => {
         const cell = cellOf(learner, block);
-        const button = cmdpax.element("button", { type: "button", title: told(cell, by) }, face(ratios[row][place], cell));
+        const button = cmdpax.element("button", { type: "button", title: told(cell) }, face(ratios[row][place], cell));
         button.disabled = cell.state !== "done";
         button.addEventListener("click", () => openCell(block, name));
         const selected = cmdpax.open.block === block && cmdpax.open.algorithm === name;

@@ -31,7 +31,7 @@
     const type = cmdpax.byId("curves-log").checked ? "log" : "linear";
     const { family, part } = blocks[block];
     const picked = algorithm === null ? null : learners.find((one) => algorithms[one].name === algorithm);
-    const about = picked === null || picked === undefined ? "" : ` ${algorithm}: ${cellOf(picked, block).configuration}.`;
+    const about = picked === null || picked === undefined ? "" : ` ${algorithm}: ${cmdpax.told(cellOf(picked, block))}.`;
     cmdpax.describe("curves-chart", `${shown.length} learners on ${family}, ${part}: means over all runs, in the models' units.${about}`);
     return {
       traces,

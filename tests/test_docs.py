@@ -90,7 +90,7 @@ def test_console_examples(page, monkeypatch, capsys):
             printed = capsys.readouterr()
             assert (stopped.value.code or 0) == int(announced[1] if announced else 0), printed.err
             both = (printed.err + printed.out, printed.out + printed.err)
-            learned = command.split()[1] in ("learn", "sweep", "compare")
+            learned = command.split()[1] in ("learn", "sweep", "compare", "board")
             near = 1e-3 if learned else 1e-8
             assert not expected.strip() or any(agree(expected, text, near) for text in both), (
                 f"$ {command}\nexpected:\n{expected}\ngot:\n{both[0]}"
@@ -118,7 +118,7 @@ def test_the_api_page_has_every_public_name():
     modules = {module.__name__: module for module in complete}
     public = {f"{path}.{name}" for path, module in modules.items() for name in module.__all__}
     documented_by_name = (
-        *("figures", "learners", "paper.audit"),
+        *("board", "figures", "learners", "paper.audit"),
         *("parameters", "schedules", "schemes"),
     )
     for module in documented_by_name:

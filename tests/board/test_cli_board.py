@@ -91,10 +91,9 @@ def test_stored_results_stand_beside_ones_own(
 
 
 def test_the_results_that_come_with_cmdpax(run: Run) -> None:
-    """`quick` has all registered algorithms."""
     code, out, _ = run("board", "show")
     assert code == 0
-    assert sorted(rows(out)) == cmdpax.algorithms()
+    assert {"replanning", "opt-lp-bonus"} < set(rows(out)) <= set(cmdpax.algorithms())
     code, _, err = run("board", "report", "--out", "quick.html")
     assert (code, err[:17]) == (0, "wrote quick.html,")
 

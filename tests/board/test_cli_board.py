@@ -118,7 +118,7 @@ def test_report_writes_the_page(run: Run, tmp_path: Path) -> None:
         (["run", "--suite", "tiny", "--part", "K31", "--out", "b"], "did you mean 'K30'"),
         (["run", "--suite", "tiny", "--algorithm", "no:one", "--out", "b"], "cannot be imported"),
         (["show", "nowhere"], "nowhere holds no board"),
-        (["show", "b", "--by", "strng"], "there is no account 'strng'; did you mean 'strong'"),
+        (["show", "b", "--by", "stron"], "there is no account 'stron'; did you mean 'strong'"),
         (["show", "b", "--family", "trio"], "the board has no family 'trio'"),
         (["show", "--suite", "tiny"], "no results of the suite 'tiny' come with cmdpax; run it"),
         (["report", "b", "--out", "page.png"], "page.png has the ending '.png'"),

@@ -13,7 +13,7 @@ import pytest
 import cmdpax
 from board_cases import LEARNERS, TINY, fails, invent
 from cmdpax import board
-from cmdpax.board import Board, leaderboard
+from cmdpax.board import Board, leaderboard, running
 from cmdpax.experiments.folder import Folder
 from cmdpax.experiments.tables import parameters_of_row
 from cmdpax.intervals import half_width
@@ -199,6 +199,18 @@ def test_ones_own_is_never_imported_by_a_reader(
     again = board.read(tmp_path / "board", suite=TINY)
     assert again.to_json() == found.to_json()
     assert "planted_learner" not in sys.modules
+
+
+def test_a_cluster_is_the_sweeps_business(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def swept(specification: Any, out: Path, **options: Any) -> None:
+        asked.append((Path(out).name, options["cluster"], options["progress"]))
+
+    monkeypatch.setattr(running, "sweep", swept)
+    found = invent(tmp_path / "b", cluster="head:6379", progress=lambda part: f"bar of {part}")
+    assert set(asked) == {(one, "head:6379", f"bar of {one}") for one in ("K30", "K50")}
+    assert not found.blocks
 
 
 # ----------------------------------------------------------------------------------------- refused

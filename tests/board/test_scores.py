@@ -201,7 +201,7 @@ def test_stored_results_are_the_same_results() -> None:
     assert again.to_json().encode() == text
     assert leaderboard(again)[0][0] == leaderboard(FOUND)[0][0]
     changes = {
-        b'"blocks"': b'"bloks"',
+        b'"blocks"': b'"boxes"',
         b'"num_episodes": 100': b'"num_episodes": 0',
         b'"state": "done"': b'"state": "fine"',
         b'"algorithm": "third"': b'"algorithm": "fourth"',

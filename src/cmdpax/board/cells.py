@@ -1,6 +1,7 @@
 """What a board knows: a cell for every part, family, algorithm and setting."""
 
 import dataclasses
+import functools
 import json
 import math
 from collections.abc import Iterable, Mapping
@@ -119,13 +120,9 @@ class Board:
         key = (block.part, block.family, algorithm, setting)
         return self._by_place.get(key) or Cell(*key, state="missing")
 
-    @property
+    @functools.cached_property
     def _by_place(self) -> dict[tuple[str, str, str, str], Cell]:
-        found = self.__dict__.get("_places")
-        if found is None:
-            found = {cell[:4]: cell for cell in self.cells}
-            object.__setattr__(self, "_places", found)
-        return found
+        return {cell[:4]: cell for cell in self.cells}
 
     def beside(self, other: "Board") -> "Board":
         """These results, and those of other algorithms from elsewhere.

@@ -183,6 +183,7 @@ def test_an_algorithm_that_fails_in_training_has_its_default(tmp_path: Path) -> 
     assert states(found, FIRST)["pair", "K30"] == "done"
     cell = found.cell(found.blocks[0], FIRST, "tuned")
     assert cell.state == "failed"
+    assert "ValueError: no luck" in cell.reason
     assert cell.configuration == "step_size 4*k^-0.5, tolerance 0.5*k^-0.5"  # the second
 
 

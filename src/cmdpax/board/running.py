@@ -113,11 +113,12 @@ def _run_part(
         for runs, names in by_runs.items():
             together.setdefault((runs, tuple(names)), []).append(entrant)
         entry.chosen[part.name] = _chosen(part, entrant)
+        entry.failures.pop(part.name, None)
     folder.write(record)
-    report = progress(part.name) if callable(progress) else progress
     for (runs, able_ones), group in together.items():
         files = [str(folder.model_path(model)) for name in able_ones for model in models[name]]
         specification = _specification(part, suite.recorded, group, files, runs)
+        report = progress(part.name) if callable(progress) else progress
         failures: list[str] = []
         try:
             sweep(specification, folder.sweep_path(part.name), cluster=cluster, progress=report)
@@ -132,8 +133,8 @@ def _able(
     algorithm: Algorithm, entry: Entry, part: Part, models: Mapping[str, Mapping[str, CMDP]]
 ) -> list[str]:
     """The families that an algorithm can do; for the others the entry says why not."""
-    skipped = entry.skipped.setdefault(part.name, {})
-    for name in models.keys() - skipped.keys() - set(entry.finished.get(part.name, ())):
+    skipped = entry.skipped[part.name] = {}
+    for name in models.keys() - set(entry.finished.get(part.name, ())):
         try:
             for cmdp in models[name].values():
                 algorithm.require_constraints(cmdp.num_constraints)
@@ -176,8 +177,5 @@ def _finish(
     """Note what was run to the end, and what failed."""
     before = entry.finished.get(part.name, [])
     entry.finished[part.name] = list(dict.fromkeys([*before, *families]))
-    own = [line for line in failures if line.startswith(f"{name} (")]
-    if own:
-        entry.failures[part.name] = own
-    else:
-        entry.failures.pop(part.name, None)
+    if own := [line for line in failures if line.startswith(f"{name} (")]:
+        entry.failures[part.name] = [*entry.failures.get(part.name, []), *own]

@@ -1,9 +1,10 @@
 """`cmdpax board`: run a suite, show the leaderboard, write its page."""
 
+import itertools
 import math
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,7 +18,7 @@ from cmdpax.storage.limits import size_text
 
 if TYPE_CHECKING:
     from cmdpax.board import Board
-    from cmdpax.board.cells import Cell
+    from cmdpax.board.cells import Block, Cell
     from cmdpax.board.scores import Row
 
 board = typer.Typer(help="Compare learners on a frozen suite of models.", no_args_is_help=True)
@@ -87,7 +88,7 @@ def run(
     from cmdpax.board.reading import with_stored
     from cmdpax.experiments.progress import shown
 
-    start = time.perf_counter()
+    start, sweeps = time.perf_counter(), itertools.count()
     with caught(), resumable(out), shown(messages) as named:
         found = run_board(
             suite,
@@ -95,7 +96,7 @@ def run(
             algorithms=algorithm,
             parts=part,
             cluster=cluster,
-            progress=lambda name: report_to(named(name), cluster),
+            progress=lambda part: report_to(named(part), bool(cluster) or next(sweeps) > 0),
         )
     found = found if alone else with_stored(found)
     _print(found, "strong", "tuned", part, None, as_json)
@@ -200,24 +201,45 @@ def _print(
             }
         )
         return
-    headers = ("algorithm", "× best", "worst", "rank", "unsafe", "blocks", "µs")
     blocks = choose_blocks(found, parts, families)
-    cells = [_cells(row) for row in rows]
-    if len(blocks) == 1:
-        headers = ("algorithm", "× best", "mean", *headers[3:])
-        means = (_mean(found.cell(blocks[0], row.algorithm, setting), by) for row in rows)
-        cells = [(*row[:2], mean, *row[3:]) for row, mean in zip(cells, means, strict=True)]
-    listing = table(f"{found.suite}: {by}, {setting}", headers, cells)
-    listing.columns[0].min_width = max((len(row.algorithm) for row in rows), default=0)
-    listing.columns[5].overflow = "fold"
-    results.print(listing)
+    title = f"{found.suite}: {by}, {setting}"
+    results.print(_leaderboard(title, rows, _means(found, rows, blocks, by, setting)))
     if math.isfinite(ranked.critical_difference):
         messages.print(
-            f"ranks over {ranked.num_blocks} blocks; differences below "
+            f"ranks over {ranked.num_blocks} blocks (p = {ranked.p_value:.2g}); differences below "
             f"{ranked.critical_difference:.2f} are not significant (5 %)"
         )
     for algorithm, reason in _reasons(found).items():
         messages.print(f"{algorithm}: {reason}")
+
+
+def _leaderboard(title: str, rows: "list[Row]", means: list[str]) -> Any:
+    """The table; in a single block there are means instead of worst ratios."""
+    headers = (
+        "algorithm",
+        "× best",
+        "mean" if means else "worst",
+        "rank",
+        "unsafe",
+        "blocks",
+        "µs",
+    )
+    cells = [_cells(row) for row in rows]
+    if means:
+        cells = [(*row[:2], mean, *row[3:]) for row, mean in zip(cells, means, strict=True)]
+    listing = table(title, headers, cells)
+    listing.columns[0].min_width = max((len(row.algorithm) for row in rows), default=0)
+    listing.columns[5].overflow = "fold"
+    return listing
+
+
+def _means(
+    found: "Board", rows: "list[Row]", blocks: "list[Block]", by: str, setting: str
+) -> list[str]:
+    """The means over the runs in a single block, with their intervals; nothing for several."""
+    if len(blocks) != 1:
+        return []
+    return [_mean(found.cell(blocks[0], row.algorithm, setting), by) for row in rows]
 
 
 def _cells(row: "Row") -> tuple[str, ...]:

@@ -45,7 +45,7 @@ def sweep(
         return
     start = time.perf_counter()
     with caught(), resumable(out), shown(messages) as named:
-        report = report_to(named("sweep"), cluster)
+        report = report_to(named("sweep"), bool(cluster))
         found = experiments.sweep(specification, out, cluster=cluster, progress=report)
     seconds = time.perf_counter() - start
     best = found.best()
@@ -56,11 +56,9 @@ def sweep(
     messages.print(f"{len(found.final)} runs in {out}, {seconds:.1f} s")
 
 
-def report_to(report: Callable[[Any], None], cluster: str | None) -> Callable[[Any], None]:
-    """Pass reports on; before the first, a line says on which devices the runs are made here."""
+def report_to(report: Callable[[Any], None], told: bool) -> Callable[[Any], None]:
+    """Pass reports on; before the first, unless it is told, a line says on which devices we are."""
     from cmdpax.learning.manifest import devices
-
-    told = cluster is not None
 
     def tell(stand: Any) -> None:
         nonlocal told

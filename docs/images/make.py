@@ -1,6 +1,6 @@
 """Make the pictures of the documentation: `python docs/images/make.py`, about two minutes.
 
-Three are figures that `cmdpax reproduce` draws, one shows its page in a browser (chromium must be
+Three are figures that `cmdpax reproduce` draws, two show pages in a browser (chromium must be
 there), one is an example's, four are the cookbook's; the others are of a frontier, of policies, of
 schemes and of the audit.
 """
@@ -16,8 +16,10 @@ from typing import Any
 import PIL.Image
 
 import cmdpax
+from cmdpax.board import stored
 from cmdpax.figures import plot_frontier, plot_policy, plot_potentials, plot_schemes, save_figure
 from cmdpax.paper.audit.closed_form import proved_bound
+from cmdpax.reporting.board_page import write_board_page
 
 HERE = Path(__file__).parent
 SCHEMES = (
@@ -27,17 +29,17 @@ SCHEMES = (
 FIGURES = ("iterates.png", "regret-primal-dual.png", "long-run.png")
 
 
-def show_page(page: Path, picture: Path) -> None:
-    """The first section of a page, as a browser shows it."""
+def show_page(page: Path, part: str, picture: Path) -> None:
+    """A part of a page, as a browser shows it."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
         program = shutil.which("chromium")
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        tab = browser.new_page(viewport={"width": 1000, "height": 800}, color_scheme="light")
+        tab = browser.new_page(viewport={"width": 1000, "height": 1400}, color_scheme="light")
         tab.goto(page.as_uri())
         tab.locator("html[data-ready]").wait_for(state="attached")
-        tab.locator("#story").screenshot(path=picture)
+        tab.locator(f"#{part}").screenshot(path=picture)
         browser.close()
 
 
@@ -100,7 +102,10 @@ if __name__ == "__main__":
         for path in made.figures:
             if path.name in FIGURES:
                 shutil.copyfile(path, HERE / path.name)
-        show_page(made.page, HERE / "report.png")
+        show_page(made.page, "story", HERE / "report.png")
+        page = Path(folder) / "board.html"
+        page.write_text(write_board_page(stored("quick")), encoding="utf-8")
+        show_page(page, "tradeoff-chart", HERE / "board.png")
     cmdp = cmdpax.environments.make("random")
     audits = {
         tau: cmdpax.audit(cmdp, num_iterations=3000, regularization=tau)

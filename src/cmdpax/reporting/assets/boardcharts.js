@@ -67,7 +67,10 @@
       x: [Math.max(one.x, LEAST)],
       y: [Math.max(one.y, LEAST)],
       name: cmdpax.plain(one.name),
-      mode: "markers",
+      mode: "markers+text", // colours are shared: names stand at their points
+      text: [cmdpax.plain(one.name)],
+      textposition: "top center",
+      textfont: { size: 11 },
       marker: { color: theme.algorithm(one.name).color, size: one.front ? 13 : 9, symbol: one.front ? "square" : "circle" },
       hovertemplate: `${cmdpax.plain(one.name)}<br>%{x:.3g}, %{y:.3g}<extra></extra>`,
     }));
@@ -81,6 +84,7 @@
         xaxis: { type: "log", title: { text: "strong regret of the objective, per episode" } },
         yaxis: { type: "log", title: { text: "strong violation, per episode" } },
         hovermode: "closest",
+        showlegend: false,
       },
     };
   };

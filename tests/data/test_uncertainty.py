@@ -205,7 +205,10 @@ def test_policies_of_visited_pairs_need_none():
         ({"method": "robust"}, "reward_range is not declared, but the robust bound needs"),
         ({"samples": 3}, "samples is 3, it must be a whole number of at least 100"),
         ({"reward_range": (1, 0)}, r"reward_range is \(1, 0\), it must be two numbers"),
-        ({"reward_range": (0, 0.1)}, r"the log has the observation [\d.]+ outside the reward_"),
+        (
+            {"reward_range": (0, 0.1)},
+            r"the log has the observation [\d.]+ outside of the declared range of the reward",
+        ),
         ({"constraint_ranges": [(0, 1)] * 3}, "there are 1 constraints"),
         ({"prior_weight": 0}, "prior_weight is 0, it must be a positive number"),
         ({"thresholds": None}, "the log has constraint rewards"),

@@ -212,7 +212,12 @@ def test_names_that_look_a_little_like_numbers(tmp_path: Path) -> None:
         (",parts\n", ",energy\n", " has the column 'energy' twice; rename one."),
         (",parts\n", ", \n", " has a column without a name, such as pandas writes for its index;"),
         ("step,state", "step,states", " lacks the column 'state'; did you mean 'states'? known:"),
-        (",", ";", " lacks the column 'episode'; separate the cells by commas."),
+        (
+            ",",
+            ";",
+            " lacks the column 'episode'; separate the cells by commas, and write "
+            "decimals with a point.",
+        ),
     ],
 )
 def test_a_defect_is_told_with_its_line(tmp_path: Path, old: str, new: str, sentence: str) -> None:

@@ -112,11 +112,17 @@ def _sentence(
     name = words.constraint(worst)
     listed = ", ".join(f"{need.text} ({_times(need.visits)})" for need in pairs[:3])
     if episodes is None:
-        missed = words.amount(max(-float(slack[worst]), 0.0), 1 + worst, 3)
+        amounts = np.maximum(-slack, 0.0).tolist()
+        missed = [
+            f"{words.constraint(index)} by {words.amount(amount, 1 + index, 3)}"
+            for index, amount in enumerate(amounts)
+            if index == worst or amount
+        ]
+        bounds = "its bound" if len(missed) == 1 else "these bounds"
         more = f", or log {listed} more often" if pairs else ""
         return (
-            f"in the expected model the policy that came nearest misses {name} by {missed}; relax "
-            f"its bound{more}"
+            f"in the expected model the policy that came nearest misses {' and '.join(missed)}; "
+            f"relax {bounds}{more}"
         )
     more = f", or more of the pairs that leave {name} most uncertain: {listed}" if pairs else ""
     return f"log about {episodes:,} episodes in all{more}"

@@ -88,8 +88,9 @@ def gather(
     names = found.words.get("state_names")
     start = None if initial is None else as_initial(initial, found.shape[1], names)
     ranges = _ranges(reward_range, constraint_ranges, found.num_constraints)
-    _require_inside(found.signals, ranges)
-    return Evidence(found, bounds, chosen, ranges, start)
+    evidence = Evidence(found, bounds, chosen, ranges, start)
+    _require_inside(evidence)
+    return evidence
 
 
 def _ranges(reward_range: Any, constraint_ranges: Any, num_constraints: int) -> np.ndarray:
@@ -123,14 +124,15 @@ def _pair(name: str, given: Any) -> tuple[float, float]:
     return low, high
 
 
-def _require_inside(signals: np.ndarray, ranges: np.ndarray) -> None:
+def _require_inside(evidence: Evidence) -> None:
     """Refuse observations outside of what was declared."""
-    for index, (signal, (low, high)) in enumerate(zip(signals, ranges, strict=True)):
-        room = 1e-6 * (high - low)
+    for index, (low, high) in enumerate(evidence.ranges):
+        signal, room = evidence.found.signals[index], 1e-6 * (high - low)
         if (signal < low - room).any() or (signal > high + room).any():
             worst = signal.min() if (signal < low - room).any() else signal.max()
-            name = f"constraint_ranges of constraint {index - 1}" if index else "reward_range"
+            words = evidence.words
+            name = words.constraint(index - 1) if index else words.objective_name or "the reward"
             raise ParameterError(
-                f"the log has the observation {worst:.10g} outside the {name}, "
-                f"({low:g}, {high:g}); declare a wider range, or correct the log."
+                f"the log has the observation {worst:.10g} outside of the declared range of "
+                f"{name}, ({low:g}, {high:g}); declare a wider range, or correct the log."
             )

@@ -60,6 +60,8 @@ def read_numbers(table: Table, named: Named, fix: str = "") -> np.ndarray:
         0,
     )
     text = ", a text" if column.form == TEXTS else ""
+    if column.form == CELLS and re.fullmatch(r"[-+]?\d+,\d+", column.values[row].strip()):
+        fix = "; write decimals with a point"
     table.refuse(row, f"the {what} is {column.cell(row)}{text}, expected a number{fix}")
 
 

@@ -29,7 +29,7 @@ from cmdpax.model.log_columns import (
     of_pandas,
     of_polars,
 )
-from cmdpax.model.log_table import NEXT, Content, to_columns
+from cmdpax.model.log_table import COMMAS, NEXT, Content, lacks_commas, to_columns
 from cmdpax.model.words import PLAIN, Words, make_words
 from cmdpax.storage.archives import read_npz
 from cmdpax.storage.limits import require_file_room
@@ -117,7 +117,8 @@ def _open_csv(path: Path) -> Table:
     )
     if widths and set(widths) != {len(head)}:
         wrong = next(at for at, width in enumerate(widths) if width != len(head))
-        table.refuse(wrong, f"it has {widths[wrong]} cells, the header has {len(head)}")
+        fix = f"; {COMMAS}" if lacks_commas(head) else ""
+        table.refuse(wrong, f"it has {widths[wrong]} cells, the header has {len(head)}{fix}")
     return table
 
 

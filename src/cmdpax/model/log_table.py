@@ -22,7 +22,7 @@ NEXT = "next_state"
 ROLES = ("episode", "step", "state", "action", "reward", NEXT)
 """What columns mean that are no constraints; also their names, if nobody says otherwise."""
 
-_COMMAS = "separate the cells by commas"
+COMMAS = "separate the cells by commas, and write decimals with a point"
 
 
 class Choices(NamedTuple):
@@ -101,7 +101,7 @@ def _find_roles(table: Table, given: Any) -> dict[str, str]:
     for role, name in roles.items():
         if name not in table.names and (role != NEXT or role in given):
             hint = _hint(table, name)
-            if role not in given and hint != _COMMAS and table.names:
+            if role not in given and hint != COMMAS and table.names:
                 hint += f"; if one of these is the {role}, say columns={{'{role}': …}}"
             raise table.error(f"{table.title} lacks the column {shown(name)}; {hint}.")
     return {role: name for role, name in roles.items() if name in table.names}
@@ -109,10 +109,13 @@ def _find_roles(table: Table, given: Any) -> dict[str, str]:
 
 def _hint(table: Table, name: object) -> str:
     """What to do about a column that is not there."""
-    (only,) = table.names if len(table.names) == 1 else ("",)
-    if ";" in only or "\t" in only:
-        return _COMMAS
-    return table.nearest(name)
+    return COMMAS if lacks_commas(table.names) else table.nearest(name)
+
+
+def lacks_commas(names: Sequence[str]) -> bool:
+    """Whether names of columns look like a header with another separator."""
+    (only,) = names if len(names) == 1 else ("",)
+    return ";" in only or "\t" in only
 
 
 def _find_constraints(table: Table, roles: Mapping[str, str], given: Any) -> tuple[list[str], str]:

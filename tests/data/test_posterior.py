@@ -88,6 +88,18 @@ def test_actions_of_one_state_share_what_they_have_in_common():
     assert impossible[0] < 0.5 * impossible[1]
 
 
+def test_steps_of_one_pair_share_what_they_have_in_common():
+    """Two actions that differ, at twenty steps: what they did at other steps tells them apart."""
+    rng = np.random.default_rng(2)
+    states, pairs = np.repeat(np.arange(5), 40), np.arange(5).repeat(40) * 2 + np.arange(200) % 2
+    rows = np.zeros((200, 6))
+    rows[::2, :2], rows[1::2, 1:3] = (0.8, 0.2), (0.2, 0.8)
+    counts = rng.multinomial(3, rows)
+    both, alone = rows_of(counts, np.stack([states, pairs])), rows_of(counts, states)
+    errors = [np.abs(found.mean() - rows).sum(axis=1).mean() for found in (both, alone)]
+    assert errors[0] < 0.8 * errors[1]
+
+
 def test_a_known_weight_is_kept():
     counts = np.eye(4)
     found = learn_rows(counts, [np.full((4, 4), 0.25)], np.arange(4), 2.0)

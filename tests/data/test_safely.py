@@ -359,8 +359,8 @@ def test_what_fresh_draws_confirm_is_not_refused():
     """A search may end a draw or two below the probability that 2,000 fresh draws confirm."""
 
     class Unlucky(_Search):
-        def _find(self, target, nearest):
-            found, nearest = super()._find(target, nearest)
+        def _look(self, target, nearest):
+            found, nearest = super()._look(target, nearest)
             return None, (found or nearest)._replace(probability=0.948)
 
     cmdp = random_model(3)
@@ -376,9 +376,9 @@ def test_a_second_search_asks_for_no_less():
     targets = []
 
     class Searched(_Search):
-        def _find(self, target, nearest):
+        def _look(self, target, nearest):
             targets.append(target)
-            return super()._find(target, nearest)
+            return super()._look(target, nearest)
 
         def _certify(self, found, attempt):
             return super()._certify(found, attempt)._replace(certified=False)
@@ -390,6 +390,36 @@ def test_a_second_search_asks_for_no_less():
         Searched(learn_posterior(evidence), 0.9999, 100, 0).run()
     assert targets == sorted(targets)
     assert len(targets) == 2
+
+
+def test_all_constraints_that_are_missed_are_told():
+    """To relax the worst one alone would not help."""
+    log = cmdpax.Log([[0, -1]] * 3, [[0]] * 3, [[1.0]] * 3, [[[0.3], [0.4]]] * 3)
+    with pytest.raises(
+        cmdpax.InsufficientDataError,
+        match=r"misses one by 0\.1 and two by 0\.3; relax these bounds\.$",
+    ):
+        cmdpax.solve_safely(log, limits=[0.2, 0.1], constraint_names=["one", "two"])
+
+
+def test_plans_that_promise_more_than_the_first_are_corrected_again():
+    """Plans at the edge of what can be kept depend more on luck than the first plan."""
+    tried = []
+
+    class Edgy(_Search):
+        def _correct(self, candidate, target):
+            judged = super()._correct(candidate, target)
+            self._optimism = np.maximum(self._optimism, [0.0, 2.0][len(tried) > 0])
+            tried.append((candidate, judged))
+            return self._judge(candidate.made, target)
+
+    cmdp = random_model(8)
+    log = logged(cmdp, uniform(cmdp), 300, 8)
+    plan = Edgy(learn_posterior(evidence_of(cmdp, log)), 0.95, 200, 0).run()
+    assert len(tried) == 3  # the first plan, one that needed more, and one that has enough
+    np.testing.assert_array_equal(plan.policy, tried[-1][0].made.policy)
+    assert (plan.correction > 1.9 * tried[-1][0].deviations * 0.8).all()
+    assert plan.certified
 
 
 @pytest.mark.parametrize("function", ["solve_safely", "uncertainty"])

@@ -24,13 +24,12 @@ from typing import NamedTuple
 import numpy as np
 
 from cmdpax.data.posterior import Posterior
-from cmdpax.errors import InfeasibleError
 from cmdpax.model.cmdp import CMDP
 from cmdpax.model.empirical import make_model
 from cmdpax.model.evaluation import evaluate
-from cmdpax.planning.many import largest_slack
-from cmdpax.planning.solution import solve
+from cmdpax.planning.many import best_or_nearest
 
+_MOST_CUTS = 8  # the latest ones: programs with few constraints are solved fast
 _ENOUGH = 10  # visits of a pair that may always be planned with
 _TIES = 3.0**0.5  # see `optimism_of_plans`
 _SHARE = 0.25  # of the visits of the most tried action, which will do where that is less
@@ -74,6 +73,8 @@ def with_cuts(model: CMDP, cuts: list[Cut], weights: np.ndarray) -> CMDP:
     count = model.num_constraints
     if not cuts or not weights.any():
         return model
+    if len(cuts) > 1:  # always as many, since each number would be another program to compile
+        cuts = (cuts[-_MOST_CUTS:] + cuts[-1:] * _MOST_CUTS)[:_MOST_CUTS]
     weights = (weights * np.broadcast_to(model.words.signs, count))[:, None, None, None]
     senses = [model.words.sense(i) for i in range(count)]
     moved = [model.signals - weights * cut.gradients for cut in cuts]
@@ -91,10 +92,8 @@ def with_cuts(model: CMDP, cuts: list[Cut], weights: np.ndarray) -> CMDP:
 
 def plan(model: CMDP) -> tuple[np.ndarray, bool]:
     """The best policy, `[H, S, A]`, and True; or that with the largest worst slack, and False."""
-    try:
-        return np.asarray(solve(model).policy), True
-    except InfeasibleError:
-        return np.asarray(largest_slack(model).policy), False
+    found = best_or_nearest(model)
+    return np.asarray(found.policy), found.feasible
 
 
 def cut_at(model: CMDP, policy: np.ndarray, posterior: Posterior) -> Cut:

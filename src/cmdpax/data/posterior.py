@@ -78,7 +78,7 @@ class Signal(NamedTuple):
         if not self.visits[row]:
             return rng.uniform(self.low, self.high, count)
         if self.shares is not None:
-            return np.asarray(self.shares.draw(np.full(count, row), mixing, rng) @ self.values)
+            return np.asarray(self.shares.draw(np.array([row]), mixing, rng) @ self.values)
         visits = self.visits[row]
         variances = self.spreads[row] / rng.chisquare(_PRIOR_VARIANCES + visits - 1, count)
         return self._cut_normal(self.means[row], np.sqrt(variances / visits), rng)
@@ -141,7 +141,7 @@ def learn_posterior(evidence: Evidence, weight: float | None = None) -> Posterio
     """
     found = evidence.found
     counts = found.counts().astype(float)
-    owners = np.unravel_index(np.arange(found.num_rows), found.shape)[1]
+    owners = _owners(found.shape)
     seen = _possible(counts, found.shape)
     everything = np.full(counts.shape, 1 / counts.shape[1])
     bases = [seen] if (seen > 0).all() or weight is not None else [everything, seen]
@@ -152,6 +152,14 @@ def learn_posterior(evidence: Evidence, weight: float | None = None) -> Posterio
     )
     start = found.first.astype(float) if evidence.initial is None else None
     return Posterior(evidence, transitions, signals, found.visits(), start)
+
+
+def _owners(shape: tuple[int, int, int]) -> np.ndarray:
+    """Which rows may resemble each other, `[G, rows]`: those of a state, and of a pair."""
+    steps, num_states, num_actions = shape
+    pairs = np.tile(np.arange(num_states * num_actions), steps)
+    states = pairs // num_actions
+    return np.stack([states, pairs] if steps > 1 and num_actions > 1 else [states])
 
 
 def _possible(counts: np.ndarray, shape: tuple[int, int, int]) -> np.ndarray:
@@ -168,7 +176,7 @@ def _signal(
     rows: np.ndarray, signal: np.ndarray, owners: np.ndarray, bounds: tuple[float, float]
 ) -> Signal:
     """The posterior of the mean of one signal at every row."""
-    num_rows = len(owners)
+    num_rows = owners.shape[-1]
     visits = np.bincount(rows, minlength=num_rows).astype(float)
     counted = np.maximum(visits, 1)
     means = np.bincount(rows, signal, num_rows) / counted
@@ -265,8 +273,8 @@ class Draws:
         for row in rows:
             if row not in self._transitions:
                 rng = np.random.default_rng([self._seed, row])
-                many = np.full(self.count, row)
-                self._transitions[row] = posterior.transitions.draw(many, self._mixing, rng)
+                one = np.array([row])
+                self._transitions[row] = posterior.transitions.draw(one, self._mixing, rng)
                 self._signals[row] = np.stack(
                     [
                         signal.draw(row, mixing, rng)

@@ -6,8 +6,9 @@ several Dirichlet distributions, which of them is not known:
     p ~ Dirichlet(α_m b_m) with probability π_m.
 
 The weights α_m cover rows that are nearly certain and rows that are spread out; the bases b_m say
-that everything is as likely, or that a row resembles the other rows of the same state: other
-actions and other steps lead to similar places. Counts N of a row then have the probability
+that everything is as likely, or that a row resembles other rows: those of the same state, or those
+of the same state and action at other steps, since these lead to similar places. Counts N of a row
+then have the probability
 
     Σ_m π_m Γ(α_m) / Γ(α_m + n) · Π_t Γ(α_m b_mt + N_t) / Γ(α_m b_mt),        n = Σ_t N_t,
 
@@ -26,9 +27,10 @@ import numpy as np
 WEIGHTS = np.geomspace(0.03, 3.0, 8)
 """α, in observations. Larger ones would draw rows to each other which differ in truth."""
 SHARES = (0.5, 0.9, 0.99)
-"""How much of a base is what the other rows of the same state have shown."""
+"""How much of a base is what other rows have shown that may be alike."""
 _MORE_ROWS = 10.0
-_ALIKE = 0.05  # of these, those like the others of their state: that is for the data to show
+_ALIKE = 0.05  # of these, those like other rows: that is for the data to show
+_NEVER = 1e-12  # a likelihood that is no likelihood
 _STEPS = 200  # of expectation maximisation
 
 
@@ -80,13 +82,15 @@ class Rows(NamedTuple):
         """Rows, `[N, T]`.
 
         Args:
-            rows: which ones, `[N]`.
+            rows: which ones, `[N]`, or one of them N times, `[1]`.
             mixing: π, `[N, M]`.
             rng: the generator.
         """
-        joint = np.cumsum(self.likelihoods[rows] * mixing, axis=1)
-        which = (rng.random((len(rows), 1)) * joint[:, -1:] >= joint).sum(axis=1)
-        which = np.minimum(which, len(self.numbers) - 1)
+        likelihoods = self.likelihoods[rows]
+        live = np.flatnonzero(likelihoods.max(axis=0) > _NEVER)
+        joint = np.cumsum(likelihoods[:, live] * mixing[:, live], axis=1)
+        which = (rng.random((len(mixing), 1)) * joint[:, -1:] >= joint).sum(axis=1)
+        which = live[np.minimum(which, len(live) - 1)]
         bases = self.bases[self.numbers[which], rows]
         return dirichlet(self.counts[rows] + self.weights[rows, which][:, None] * bases, rng)
 
@@ -116,20 +120,23 @@ def learn_rows(
     Args:
         counts: N, `[rows, T]`.
         common: bases for all rows, `[rows, T]` each; rows sum to 1, and no outcome with a count
-            has 0. The last of them is mixed with what other rows of the same state have shown.
-        owners: the state of each row, `[rows]`.
+            has 0. The last of them is mixed with what other rows have shown that may be alike.
+        owners: rows with the same number resemble each other, `[rows]`; or several such groupings,
+            `[G, rows]`, of which the log shows which one is right.
         weight: α, if it is known; the prior is then α times the first base.
     """
     if weight is not None:
         ones = np.ones((len(counts), 1))
         return Rows(counts, np.stack(common[:1]), np.zeros(1, int), weight * ones, ones, ones[0])
-    others, known = _others(counts, common[-1], owners)
-    mixed = [(1 - share) * common[-1] + share * others for share in SHARES]
-    bases = np.stack([*common, *mixed])
+    every, sizes = list(common), [np.full(len(counts), np.inf)] * len(common)
+    for grouping in np.atleast_2d(owners):
+        others, known = _others(counts, common[-1], grouping)
+        every += [(1 - share) * common[-1] + share * others for share in SHARES]
+        sizes += [np.maximum(known, 1.0)] * len(SHARES)
+    bases = np.stack(every)
     numbers = np.repeat(np.arange(len(bases)), len(WEIGHTS))
     weights = np.tile(WEIGHTS, (len(counts), len(bases)))
-    limited = numbers >= len(common)
-    weights[:, limited] /= 1 + weights[:, limited] / np.maximum(known, 1)[:, None]
+    weights /= 1 + weights / np.stack(sizes, axis=1)[:, numbers]
     log_likelihoods = _log_likelihoods(counts, bases, numbers, weights)
     likelihoods = np.exp(log_likelihoods - log_likelihoods.max(axis=1, keepdims=True))
     return Rows(counts, bases, numbers, weights, likelihoods, _support(likelihoods, len(common)))
@@ -138,7 +145,7 @@ def learn_rows(
 def _others(
     counts: np.ndarray, common: np.ndarray, owners: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Frequencies in the other rows of the same state, `[rows, T]`, and their numbers, `[rows]`."""
+    """Frequencies in the other rows of a group, `[rows, T]`, and how many those are, `[rows]`."""
     totals = np.zeros((owners.max() + 1, counts.shape[1]))
     np.add.at(totals, owners, counts)
     rest = np.where(common > 0, totals[owners] - counts, 0.0)

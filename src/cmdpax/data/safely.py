@@ -21,7 +21,8 @@ _ROUNDS = 12
 _BOOTSTRAPS = 48
 _CLOSE = 0.05  # standard deviations: a margin this near to the smallest is kept
 _CAUTION = 0.8  # exponent of a change of z: cuts that are still to come make plans safer
-_MOST_OPTIMISM = 4.0  # standard deviations
+_MOST_OPTIMISM = 8.0  # standard deviations
+_CORRECTIONS = 3  # of β, until plans promise no more than was corrected
 _TRIES = 2  # of certifying with fresh draws
 
 
@@ -171,26 +172,42 @@ def solve_safely(
     return _Search(posterior, confidence, samples, seed).run()
 
 
+class _Made(NamedTuple):
+    """A policy, and how it was planned.
+
+    Attributes:
+        policy: `[H, S, A]`.
+        optimum: whether it is the best for its margins, not only the safest.
+        weight: z.
+        weights: z + β, `[I]`.
+        cuts: those that it respects.
+    """
+
+    policy: np.ndarray
+    optimum: bool
+    weight: float
+    weights: np.ndarray
+    cuts: tuple[Cut, ...]
+
+
 class _Candidate(NamedTuple):
     """A policy that was tried.
 
     Attributes:
-        policy: `[H, S, A]`.
+        made: the policy.
         cut: what it taught.
-        slack: in every drawn model, corrected, `[draws, I]`.
+        deviations: the standard deviations of the constraints in the drawn models, `[I]`.
         value: the expected objective.
-        probability: the share of the draws in which all constraints are met.
+        probability: the share of the draws in which all constraints are met, after the correction.
         missing: by how many standard deviations the margins are too small; negative if too large.
-        optimum: whether it is the best for its margins, not only the safest.
     """
 
-    policy: np.ndarray
+    made: _Made
     cut: Cut
-    slack: np.ndarray
+    deviations: np.ndarray
     value: float
     probability: float
     missing: float
-    optimum: bool
 
 
 class _Search:
@@ -210,7 +227,7 @@ class _Search:
         target = (1 + self._confidence) / 2
         nearest: _Candidate | None = None
         for attempt in range(_TRIES):
-            found, nearest = self._find(target, nearest)
+            found, nearest = self._look(target, nearest)
             chosen = found or nearest
             plan = self._certify(chosen, attempt)
             if plan.certified:
@@ -220,16 +237,30 @@ class _Search:
             target = max(target, min((target + 1) / 2, 1 - 1 / _SEARCH_DRAWS))
         raise self._refuse(chosen, plan)
 
-    def _find(
+    def _look(
         self, target: float, nearest: _Candidate | None
+    ) -> tuple[_Candidate | None, _Candidate]:
+        """`_find`, until plans with such margins promise no more than what is corrected."""
+        found, nearest = self._find(target, nearest)
+        for _ in range(_CORRECTIONS):
+            if found is None or not found.made.cuts:  # the first plan is corrected already
+                break
+            again = self._correct(found, target)
+            if again.probability >= target:
+                return again, again
+            found, nearest = self._find(target, again, again.made.weight)
+        return found, nearest
+
+    def _find(
+        self, target: float, nearest: _Candidate | None, start: float = 0.0
     ) -> tuple[_Candidate | None, _Candidate]:
         """The best candidate that reaches the target, and the one that came nearest to it."""
         best: _Candidate | None = None
-        weight, wanted = 0.0, max(_quantile(target), 0.5)
+        weight, wanted = start, max(_quantile(target), 0.5)
         low, high = 0.0, np.inf  # margins that were too small, and margins that no policy keeps
-        for turn in range(_ROUNDS):
+        for _ in range(_ROUNDS):
             tried = self._try(weight, target)
-            if turn == 0 and len(self._evidence.bounds):
+            if not self._cuts and len(self._evidence.bounds):
                 tried = self._correct(tried, target)
             if nearest is None or tried.probability > nearest.probability:
                 nearest = tried
@@ -238,7 +269,7 @@ class _Search:
                 if tried.missing > -_CLOSE or weight == 0:
                     break
             self._cuts.append(tried.cut)
-            if tried.optimum:
+            if tried.made.optimum:
                 low = weight if tried.missing > 0 else low
                 following = _next_weight(
                     weight, tried, wanted, float(self._optimism.max(initial=0))
@@ -255,11 +286,12 @@ class _Search:
     def _try(self, weight: float, target: float) -> _Candidate:
         """Plan with margins of so many standard deviations, and judge the plan."""
         weights = weight + self._optimism if weight else 0 * self._optimism
-        return self._judge(*plan(with_cuts(self._model, self._cuts, weights)), target)
+        policy, optimum = plan(with_cuts(self._model, self._cuts, weights))
+        return self._judge(_Made(policy, optimum, weight, weights, tuple(self._cuts)), target)
 
-    def _judge(self, policy: np.ndarray, optimum: bool, target: float) -> _Candidate:
+    def _judge(self, made: _Made, target: float) -> _Candidate:
         evidence = self._evidence
-        values = self._draws.values(policy)
+        values = self._draws.values(made.policy)
         slack = evidence.signs * (values[:, 1:] - evidence.bounds)
         deviations = np.maximum(slack.std(axis=0), np.finfo(float).tiny)
         slack = slack - self._optimism * deviations
@@ -267,39 +299,42 @@ class _Search:
         worst = np.sort((slack / deviations).min(axis=1, initial=np.inf))
         missing = -float(worst[max(int(np.floor((1 - target) * len(worst))) - 1, 0)])
         return _Candidate(
-            policy,
-            cut_at(self._model, policy, self._posterior),
-            slack,
+            made,
+            cut_at(self._model, made.policy, self._posterior),
+            deviations,
             float(values[:, 0].mean()),
             float(met.mean()),
             missing,
-            optimum,
         )
 
     def _correct(self, tried: _Candidate, target: float) -> _Candidate:
-        """Find out by how many deviations plans promise too much, and judge the first one again."""
+        """Find out by how many deviations such plans promise too much, and judge this one again."""
+        first = not tried.made.cuts
+        missing = np.full(len(self._optimism), max(tried.missing, 0.0))
         excess = optimism_of_plans(
             self._model,
             self._posterior,
-            [tried.cut],
-            np.full(len(self._optimism), max(tried.missing, 0.0)),
+            [tried.cut] if first else list(tried.made.cuts),
+            missing if first else tried.made.weights,
             count=_BOOTSTRAPS,
             seed=self._seed,
         )
-        self._optimism = excess / np.maximum(tried.slack.std(axis=0), np.finfo(float).tiny)
-        self._optimism = np.minimum(self._optimism, _MOST_OPTIMISM)
-        return self._judge(tried.policy, tried.optimum, target)
+        found = np.minimum(excess / tried.deviations, _MOST_OPTIMISM)
+        if not first:  # where margins are large the bootstrap is too cautious
+            found = (self._optimism + found) / 2
+        self._optimism = np.maximum(self._optimism, found)
+        return self._judge(tried.made, target)
 
     def _certify(self, found: _Candidate, attempt: int) -> SafePlan:
         """The plan with what fresh draws say about it."""
         evidence = self._evidence
         fresh = Draws(self._posterior, self._samples, self._seed + 1 + attempt)
-        values = fresh.values(found.policy)
+        values = fresh.values(found.made.policy)
         correction = self._optimism * values[:, 1:].std(axis=0)
         values[:, 1:] -= evidence.signs * correction
         sure = from_draws(evidence, values, self._confidence)
         return SafePlan(
-            Policy(found.policy, self._model),
+            Policy(found.made.policy, self._model),
             sure,
             evidence.signs * (sure.expected[1:] - evidence.bounds),
             correction,

@@ -36,9 +36,10 @@ from cmdpax.planning.column_generation import Generator
 from cmdpax.planning.feasibility import SENSITIVE, SLACK_TOLERANCE, TOLERANCE, negligible_slack
 from cmdpax.planning.recovery import Recover, mix, mixture_values, recover_plan, simplify_plan
 from cmdpax.planning.scaling import Scaled
-from cmdpax.planning.solution import Solution, solve
+from cmdpax.planning.solution import Solution, solve, solve_by_columns
 
 _LARGEST_PART = 128  # models in one compiled call: the slowest of them decides when it ends
+_MOST_COLUMNS = 10_000
 _MOST_BYTES = 2**28  # of transitions that are stacked at once
 _ROUNDOFF = 2.0**-53
 _SLACK_GAP = 1e-10  # of scale: a worst slack this near its bound is the largest
@@ -304,7 +305,20 @@ def _missed(cmdp: CMDP, found: _Judged, index: int) -> Solution:
 @in_double_precision
 def largest_slack(cmdp: CMDP) -> Solution:
     """The policy with the largest worst slack, max_π min_i (V_{u_i}^π - c_i) / max |u_i|."""
-    generator = Generator(cmdp, None, max_columns=10_000)
+    return _largest_slack(cmdp, Generator(cmdp, None, _MOST_COLUMNS))
+
+
+@in_double_precision
+def best_or_nearest(cmdp: CMDP, tolerance: float = 1e-10) -> Solution:
+    """What `solve` returns, or `largest_slack` where no policy meets the constraints."""
+    generator = Generator(cmdp, None, _MOST_COLUMNS)
+    try:
+        return solve_by_columns(cmdp, generator, tolerance, explain=False)
+    except InfeasibleError:
+        return _largest_slack(cmdp, generator)
+
+
+def _largest_slack(cmdp: CMDP, generator: Generator) -> Solution:
     scaled = generator.scaled
     scales, wanted = scaled.magnitudes[1:], scaled.thresholds(cmdp.thresholds)
     # What no policy comes near is lowered for all constraints alike; see `batched`.

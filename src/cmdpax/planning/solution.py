@@ -204,8 +204,14 @@ def _warn_of_fallback(reason: str, stacklevel: int) -> None:
 def _solve_by_columns(
     cmdp: CMDP, tolerance: float, max_columns: int, progress: Progress | None
 ) -> Solution:
-    generator = Generator(cmdp, progress, max_columns)
-    found = maximise(generator, cmdp.thresholds, tolerance)
+    return solve_by_columns(cmdp, Generator(cmdp, progress, max_columns), tolerance)
+
+
+def solve_by_columns(
+    cmdp: CMDP, generator: Generator, tolerance: float, explain: bool = True
+) -> Solution:
+    """The optimum from the columns of a generator; `explain` as for `feasibility.maximise`."""
+    found = maximise(generator, cmdp.thresholds, tolerance, explain=explain)
     mixture = mix(generator.columns, found.weights)
     solution = Solution(
         cmdp,
@@ -234,7 +240,7 @@ def _warn_of_gap(solution: Solution, tolerance: float) -> None:
         f"{solution.num_columns} columns (asked for {tolerance:.2g}): the optimum is "
         f"between {solution.value:.10g} and {solution.value + solution.gap:.10g}.",
         CmdpaxWarning,
-        stacklevel=5,  # past `solve` and its double-precision context
+        stacklevel=6,  # past `solve` and its double-precision context
     )
 
 

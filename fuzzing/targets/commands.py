@@ -25,7 +25,7 @@ _LINES = (
     "learn model.npz --algorithm regularized-primal-dual --episodes 5 --seeds 2 -p step_size=0.1",
     "learn model.npz --algorithm vanilla-primal-dual --episodes 5 --seeds 3,4 -p margin=0.1*k^-1"
     " --optimism live --out out.npz",
-    "algorithms",
+    "algorithms replanning opse",
     "schemes",
 )
 _COUNTS = ("--episodes", "--iterations", "--points", "--seeds")

@@ -75,8 +75,28 @@ def parameters(name: str) -> dict[str, tuple[str, str, str, str]]:
 
 
 class TestListing:
-    def test_every_algorithm_with_every_parameter(self, run):
+    def test_every_name_with_what_it_needs(self, run):
         code, out, err = run("algorithms")
+        assert (code, err) == (0, "")
+        lines = out.splitlines()
+        assert max(map(len, lines)) <= 80
+        assert len(lines) < 60  # three lines for each would be too long to look at
+        rows = [[cell.strip() for cell in line.split("│")[1:3]] for line in lines if "│" in line]
+        said: dict[str, str] = {}
+        for name, text in rows:
+            name = name or list(said)[-1]
+            said[name] = f"{said[name]} {text}" if name in said else text
+        assert said.pop(f"{DEFAULT_ALGORITHM} (default)") == as_algorithm(DEFAULT_ALGORITHM).summary
+        assert [*said] == [name for name in cmdpax.algorithms() if name != DEFAULT_ALGORITHM]
+        for name, text in said.items():
+            known = as_algorithm(name)
+            assert text.startswith(known.summary)
+            needs = text[len(known.summary) :]
+            found = ["K" in needs, "baseline" in needs, "I = 1" in needs]
+            assert found == [not known.anytime, known.needs_baseline, known.max_constraints == 1]
+
+    def test_every_algorithm_with_every_parameter(self, run):
+        code, out, err = run("algorithms", *cmdpax.algorithms())
         assert (code, err) == (0, "")
         assert re.findall(r"^([\w-]+) \(default\): ", out, re.MULTILINE) == [DEFAULT_ALGORITHM]
         out = out.replace(" (default): ", ": ")
@@ -105,8 +125,29 @@ class TestListing:
             for one in known.parameters:
                 assert one.help.split()[0] in table
 
-    def test_every_scheme_with_every_parameter(self, run):
+    def test_some_of_them(self, run):
+        for command, names in (("algorithms", ["opse", "crpo"]), ("schemes", ["pid", "dual"])):
+            _, out, _ = run(command, *names)
+            assert re.findall(r"^([\w-]+): ", out, re.MULTILINE) == names
+            _, out, _ = run(command, *names, "--json")
+            assert [one["name"] for one in json.loads(out)[command]] == names
+            code, out, err = run(command, names[0], "pide")
+            assert (code, out) == (1, "")
+            assert err.count("\n") == 1
+            assert "'pide'" in err
+
+    def test_an_algorithm_of_ones_own(self, run):
+        _, out, _ = run("algorithms", OWN)
+        assert out.startswith(f"{OWN}: ")
+        assert "│ gain " in out
+
+    def test_every_scheme(self, run):
         code, out, err = run("schemes")
+        assert (code, err) == (0, "")
+        assert re.findall(r"^│ ([\w-]+) ", out, re.MULTILINE) == cmdpax.scheme_names()
+
+    def test_every_scheme_with_every_parameter(self, run):
+        code, out, err = run("schemes", *cmdpax.scheme_names())
         assert (code, err) == (0, "")
         parts = re.split(r"^([\w-]+): ", out, flags=re.MULTILINE)
         assert parts[1::2] == cmdpax.scheme_names()
@@ -189,8 +230,8 @@ class TestListing:
 
         planned = Algorithm("planned", factory, Chosen, summary="It plans.", anytime=False)
         monkeypatch.setattr("cmdpax.algorithms", lambda: ["planned"])
-        monkeypatch.setattr("cmdpax.cli.learning.as_algorithm", lambda name: planned)
-        _, out, _ = run("algorithms")
+        monkeypatch.setattr("cmdpax.cli.listings.as_algorithm", lambda name: planned)
+        _, out, _ = run("algorithms", "planned")
         assert out.startswith("planned: It plans. It must know the number of episodes.\n")
         assert re.search(r"│ window +│ +│ whole number +│ 20 ", out)
         assert re.search(r"│ eager +│ +│ flag +│ True +│ true or false ", out)

@@ -324,7 +324,7 @@ class TestIterate:
         ["learn", "m.npz", "--algorithm", "vanilla-dual", "--episodes", "many"],
         ["iterate", "m.npz"],
         ["iterate", "m.npz", "--scheme", "dual", "--nonsense"],
-        ["algorithms", "extra"],
+        ["algorithms", "--extra"],
     ],
 )
 def test_wrong_usage_exits_with_2(run, arguments):

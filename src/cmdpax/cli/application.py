@@ -13,7 +13,8 @@ from cmdpax.cli.data import estimate
 from cmdpax.cli.doctor import doctor
 from cmdpax.cli.environments import environments
 from cmdpax.cli.frontier import frontier
-from cmdpax.cli.learning import algorithms, iterate, learn, schemes
+from cmdpax.cli.learning import iterate, learn
+from cmdpax.cli.listings import algorithms, schemes
 from cmdpax.cli.models import inspect, solve
 from cmdpax.cli.output import messages
 from cmdpax.cli.policies import policy

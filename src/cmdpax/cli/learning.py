@@ -1,4 +1,4 @@
-"""`cmdpax learn` and `cmdpax iterate`, `cmdpax algorithms` and `cmdpax schemes`."""
+"""`cmdpax learn` and `cmdpax iterate`."""
 
 import time
 from collections.abc import Iterator
@@ -26,12 +26,9 @@ from cmdpax.cli.output import (
 from cmdpax.cli.parameters import chosen_parameters
 from cmdpax.errors import FileError, ParameterError
 from cmdpax.intervals import interval
-from cmdpax.learners import DEFAULT_ALGORITHM, Algorithm, as_algorithm
+from cmdpax.learners import DEFAULT_ALGORITHM, as_algorithm
 from cmdpax.learning.settings import SAFEST
-from cmdpax.schemes.choosing import HasParameters
-from cmdpax.schemes.parameters import in_words
 from cmdpax.schemes.registry import as_scheme
-from cmdpax.schemes.scheme import Scheme
 from cmdpax.storage.writing import require_target, write_npz
 
 Parameters = Annotated[
@@ -44,83 +41,6 @@ Plot = Annotated[Path | None, typer.Option("--plot", help="Draw the curves (.png
 Out = Annotated[Path | None, typer.Option("--out", help="Write the numbers to this .npz.")]
 
 _TOLD = ("algorithm", "num_episodes", "optimum", "support", "stationary")
-
-
-def algorithms(as_json: AsJson = False) -> None:
-    """List the learning algorithms and their parameters."""
-    known = [as_algorithm(name) for name in cmdpax.algorithms()]
-    if as_json:
-        print_json({"algorithms": [_described(algorithm) for algorithm in known]})
-        return
-    for algorithm in known:
-        needs = "".join(_needs(algorithm))
-        usual = " (default)" if algorithm.name == DEFAULT_ALGORITHM else ""
-        results.print(f"{algorithm.name}{usual}: {algorithm.summary}{needs}")
-        _list_parameters(algorithm)
-
-
-def schemes(as_json: AsJson = False) -> None:
-    """List the schemes of `cmdpax iterate` and their parameters."""
-    known = [as_scheme(name) for name in cmdpax.scheme_names()]
-    if as_json:
-        print_json({"schemes": [_described_scheme(scheme) for scheme in known]})
-        return
-    for scheme in known:
-        results.print(f"{scheme.name}: {scheme.summary}")
-        _list_parameters(scheme)
-
-
-def _list_parameters(of: HasParameters) -> None:
-    rows = [
-        (one.name, one.symbol, one.kind, in_words(one.default), one.range, one.help)
-        for one in of.parameters
-    ]
-    listing = table("", ("parameter", "", "kind", "default", "range", "meaning"), rows)
-    for column in listing.columns:
-        column.justify = "left"
-    for column in listing.columns[:4]:
-        column.no_wrap = True  # what has to be typed is not cut
-    results.print(listing)
-
-
-def _needs(algorithm: Algorithm) -> Iterator[str]:
-    """What an algorithm needs, in sentences."""
-    if not algorithm.anytime:
-        yield " It must know the number of episodes."
-    if algorithm.needs_baseline:
-        yield " It starts from a safe baseline."
-    if (most := algorithm.max_constraints) is not None:
-        yield f" It handles {most} constraint{'s' if most > 1 else ''}."
-
-
-def _described(algorithm: Algorithm) -> dict[str, Any]:
-    return {
-        "name": algorithm.name,
-        "summary": algorithm.summary,
-        "default": algorithm.name == DEFAULT_ALGORITHM,
-        "anytime": algorithm.anytime,
-        "replans": algorithm.replans,
-        "needs_baseline": algorithm.needs_baseline,
-        "max_constraints": algorithm.max_constraints,
-        "parameters": _described_parameters(algorithm),
-    }
-
-
-def _described_scheme(scheme: Scheme) -> dict[str, Any]:
-    return {
-        "name": scheme.name,
-        "summary": scheme.summary,
-        "source": scheme.source,
-        "parameters": _described_parameters(scheme),
-    }
-
-
-def _described_parameters(of: HasParameters) -> list[dict[str, Any]]:
-    fields = ("name", "symbol", "kind", "default", "range", "choices", "help")
-    return [
-        {name: getattr(one, name) for name in fields} | {"default": one.plain(one.default)}
-        for one in of.parameters
-    ]
 
 
 def learn(

@@ -75,7 +75,7 @@ _ALGORITHMS = (
     Algorithm(
         "optimistic-planning",
         optimistic_planning,
-        summary="OptLP-bonus: exact plans, optimistic in the objective and every constraint.",
+        summary="Exact plans with a bonus of scale/√n in the objective and every constraint.",
         replans=True,
     ),
     *FIELD,

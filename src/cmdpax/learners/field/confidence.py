@@ -50,6 +50,18 @@ def mean_widths(visits: Float[Array, "*H S A"], log_term: Any) -> Float[Array, "
     return jnp.sqrt(log_term / jnp.maximum(visits, 1))
 
 
+def row_bounds(
+    probabilities: Float[Array, "_ S A T"],
+    widths: Float[Array, "_ S A T"],
+    visits: Float[Array, "_ S A"],
+    valid: Float[Array, "_ S A T"],
+) -> tuple[Float[Array, "_ S A T"], Float[Array, "_ S A T"]]:
+    """p̄ - β^p and p̄ + β^p within [0, 1]; any row where a pair was never tried."""
+    untried = (visits == 0)[..., None]
+    lower = jnp.where(untried, 0, jnp.maximum(probabilities - widths, 0))
+    return lower, jnp.where(untried, valid, jnp.minimum(probabilities + widths, valid))
+
+
 class ConfidenceSet(NamedTuple):
     """What rows and signals may be; where signals are known, their widths are 0."""
 
@@ -73,9 +85,7 @@ def confidence_set(
     rows = estimates.probabilities
     visits, valid = estimates.visits[: rows.shape[0]], valid_slots(knowledge)
     widths = scale * row_widths(rows, visits, log_term, valid > 0)
-    untried = (visits == 0)[..., None]
-    lower = jnp.where(untried, 0, jnp.maximum(rows - widths, 0))
-    upper = jnp.where(untried, valid, jnp.minimum(rows + widths, valid))
+    lower, upper = row_bounds(rows, widths, visits, valid)
     of_means = jnp.zeros_like(estimates.visits)
     if estimates.errors is not None:
         of_means = scale * mean_widths(estimates.visits, log_term)

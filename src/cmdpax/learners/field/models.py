@@ -13,7 +13,8 @@ from typing import Annotated, Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Integer
 
-from cmdpax.learners.field.confidence import mean_widths, row_widths
+from cmdpax.learners.field.confidence import log_of_pairs, mean_widths, row_widths
+from cmdpax.learners.replanner import Model
 from cmdpax.learners.statistics import (
     Knowledge,
     OptimisticModel,
@@ -54,22 +55,21 @@ def published_model(
     `num_episodes` is the K of the logarithm.
     """
     assert num_episodes is not None
-    _, horizon, num_states, num_actions = knowledge.sizes
     visits = statistics.visits.astype(knowledge.initial.dtype)
-    pairs = 6.0 * num_states * num_actions * horizon * num_episodes.astype(visits.dtype)
-    log_term = jnp.log(pairs / parameters.failure_probability)
+    episodes = num_episodes.astype(visits.dtype)
+    log_term = log_of_pairs(knowledge, episodes, parameters.failure_probability, 6)
     valid = None if knowledge.support is None else knowledge.support >= 0
     widths = row_widths(means_of_rows(knowledge, statistics), visits, log_term, valid)
-    bonus = horizon * jnp.sum(widths, axis=-1)
+    bonus = knowledge.sizes.horizon * jnp.sum(widths, axis=-1)
     if knowledge.signals is None:
         bonus = bonus + mean_widths(visits, log_term)
     return optimistic_signals(knowledge, statistics, parameters.bonus_scale * bonus)
 
 
 def plan_greedily(
-    knowledge: Knowledge, model: OptimisticModel, multipliers: Float[Array, " I"]
+    knowledge: Knowledge, model: OptimisticModel | Model, multipliers: Float[Array, " I"]
 ) -> tuple[Float[Array, "H S A"], Float[Array, " I"]]:
-    """log π of argmax_π V_{r̂ + λᵀû}^π under p̄, and V_û of it; nothing is truncated."""
+    """log π of argmax_π V_{r̂ + λᵀû}^π in the model, and V_û of it; nothing is truncated."""
     constraints = jnp.einsum("i,hisa->hsa", multipliers, model.signals[:, 1:])
     reward = model.signals[:, 0] + constraints
     _, values, log_policy = backward_plan(

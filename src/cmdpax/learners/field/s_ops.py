@@ -36,7 +36,7 @@ from cmdpax.errors import ParameterError
 from cmdpax.learners.algorithm import Algorithm
 from cmdpax.learners.base import Info, Learner, Shown
 from cmdpax.learners.estimates import valid_slots
-from cmdpax.learners.field.confidence import mean_widths, row_widths
+from cmdpax.learners.field.confidence import log_of_pairs, mean_widths, row_bounds, row_widths
 from cmdpax.learners.replanning import optimistic_planning
 from cmdpax.learners.statistics import (
     Knowledge,
@@ -164,9 +164,8 @@ def least_values(
     caution: Any,
 ) -> Float[Array, " I"]:
     """V̌ of a policy: the least that V_u may be, by one backward induction."""
-    (_, horizon, num_states, num_actions), dtype = knowledge.sizes, knowledge.initial.dtype
-    pairs = 6.0 * num_states * num_actions * horizon * episode.astype(dtype)
-    log_term = jnp.log(pairs / _FAILURE_PROBABILITY)
+    (_, horizon, num_states, _), dtype = knowledge.sizes, knowledge.initial.dtype
+    log_term = log_of_pairs(knowledge, episode.astype(dtype), _FAILURE_PROBABILITY, 6)
     least, most = _row_bounds(knowledge, statistics, log_term, caution)
     signals = _least_signals(knowledge, statistics, log_term, caution)
     support = knowledge.support
@@ -202,12 +201,10 @@ def least_expected(
 def _row_bounds(
     knowledge: Knowledge, statistics: Statistics, log_term: Array, caution: Any
 ) -> tuple[Float[Array, "_ S A T"], Float[Array, "_ S A T"]]:
-    """p̄ - β^p and p̄ + β^p within [0, 1]; everything where n = 0."""
+    """What the rows may be."""
     rows = means_of_rows(knowledge, statistics)
-    visits = statistics.visits.astype(rows.dtype)
-    widths = caution * row_widths(rows, visits, log_term)
-    widths = jnp.where((visits > 0)[..., None], widths, 1)
-    return jnp.maximum(rows - widths, 0), jnp.minimum(rows + widths, valid_slots(knowledge))
+    visits, valid = statistics.visits.astype(rows.dtype), valid_slots(knowledge)
+    return row_bounds(rows, caution * row_widths(rows, visits, log_term), visits, valid)
 
 
 def _least_signals(

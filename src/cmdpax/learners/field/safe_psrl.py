@@ -27,18 +27,15 @@ from cmdpax.learners.algorithm import Algorithm
 from cmdpax.learners.base import Info, Learner, Shown
 from cmdpax.learners.estimates import make_estimates
 from cmdpax.learners.exploration import drawn_model
-from cmdpax.learners.field.models import SlaterGap
+from cmdpax.learners.field.models import SlaterGap, plan_greedily
 from cmdpax.learners.replanning import Prior
 from cmdpax.learners.statistics import (
     Knowledge,
     Statistics,
     Trajectory,
     empty_statistics,
-    is_short,
     record,
 )
-from cmdpax.model.transitions import at_step
-from cmdpax.planning.dynamic_program import backward_plan, greedy
 from cmdpax.schemes.parameters import Parameter
 
 
@@ -83,17 +80,8 @@ def safe_psrl(knowledge: Knowledge, parameters: Parameters) -> Learner:
         drawn = drawn_model(key, knowledge, estimates, prior)
         rate = parameters.inertia * gap * horizon * jnp.sqrt(episode.astype(dtype))  # η_k
         worth = multipliers / rate
-        of_constraints = jnp.einsum("i,hisa->hsa", worth, drawn.signals[:, 1:])
-        reward = drawn.signals[:, 0] + of_constraints
-        _, values, log_policy = backward_plan(
-            lambda step: (at_step(drawn.transitions, step), reward[step], drawn.signals[step]),
-            knowledge.sizes,
-            greedy,
-            knowledge.initial,
-            unrolled=is_short(horizon),
-            available=knowledge.available,
-        )
-        return State(episode, log_policy, multipliers, worth, values[1:], statistics)
+        log_policy, constraint_values = plan_greedily(knowledge, drawn, worth)
+        return State(episode, log_policy, multipliers, worth, constraint_values, statistics)
 
     def init(key: Key[Array, ""]) -> State:
         first = jnp.asarray(1, jnp.int32)

@@ -62,9 +62,10 @@ def empirical(
         made[at] = counts.went[where] / n if n else may[at] / may[at].sum()
         for t in np.flatnonzero(may[at]):
             deviation = 2 * np.sqrt(made[(*at, t)] * (1 - made[(*at, t)]) * log_term / max(n, 1))
-            of_rows[(*at, t)] = scale * (deviation + 14 / 3 * log_term / max(n, 1))
+            width = scale * (deviation + 14 / 3 * log_term / max(n, 1))
+            of_rows[(*at, t)] = min(width, 1)
         if not known:
-            of_means[at] = scale * np.sqrt(log_term / max(n, 1))
+            of_means[at] = min(scale * np.sqrt(log_term / max(n, 1)), 1)
             for j in range(len(signals)):
                 signals[(j, *at)] = counts.sums[(j, *where)] / n if n else 1.0
     return Empirical(made, signals, visits, of_rows, of_means)

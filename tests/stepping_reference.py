@@ -39,9 +39,12 @@ class Counts(Memory):
         return bool(self.profile["rewards"] == "known")
 
 
-def published_bonus(counts: Counts, p_bar: np.ndarray, k: float, delta: float) -> np.ndarray:
-    """H Σ_t β^p + β^r."""
+def published_bonus(
+    counts: Counts, p_bar: np.ndarray, k: float, chosen: dict[str, Any]
+) -> np.ndarray:
+    """H Σ_t β^p + β^r, where every β is scaled, and at most 1."""
     horizon, num_states, num_actions = counts.visits.shape
+    scale, delta = chosen["bonus_scale"], chosen["failure_probability"]
     log_term = math.log(6 * num_states * num_actions * horizon * k / delta)
     bonus = np.zeros(counts.visits.shape)
     for at in np.ndindex(bonus.shape):
@@ -50,10 +53,10 @@ def published_bonus(counts: Counts, p_bar: np.ndarray, k: float, delta: float) -
             if counts.support is not None and not counts.support[at][t]:
                 continue
             p = p_bar[at][t]
-            bonus[at] += horizon * 2 * math.sqrt(p * (1 - p) * log_term / n)
-            bonus[at] += horizon * 14 / 3 * log_term / n
+            width = 2 * math.sqrt(p * (1 - p) * log_term / n) + 14 / 3 * log_term / n
+            bonus[at] += horizon * min(scale * width, 1)
         if not counts.known:
-            bonus[at] += math.sqrt(log_term / n)
+            bonus[at] += min(scale * math.sqrt(log_term / n), 1)
     return bonus
 
 
@@ -110,8 +113,7 @@ def _plan(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The greedy policy for r̂ + wᵀû under p̄, and V_û of it."""
     r_bar, u_bar, p_bar, _ = counts.guess()
-    bonus = chosen["bonus_scale"]
-    bonus = bonus * published_bonus(counts, p_bar, k, chosen["failure_probability"])
+    bonus = published_bonus(counts, p_bar, k, chosen)
     signal = r_bar + bonus
     for w, u in zip(weights, u_bar, strict=True):
         signal = signal + w * (u + bonus)
@@ -137,9 +139,7 @@ def opt_primal_dual(
     lam = np.zeros(num_constraints)
     for episode in episodes:
         r_bar, u_bar, p_bar, _ = counts.guess()
-        bonus = chosen["bonus_scale"] * published_bonus(
-            counts, p_bar, num_episodes, chosen["failure_probability"]
-        )
+        bonus = published_bonus(counts, p_bar, num_episodes, chosen)
         policy = np.exp(log_policy)
         q, _ = evaluate(p_bar, r_bar + bonus, policy, left)
         v_u = np.zeros(num_constraints)

@@ -56,15 +56,15 @@ class Reference:
             for t in range(num_states):
                 q = p[h, s, a, t]
                 width = 2 * math.sqrt(q * (1 - q) * log_term / n) + 14 / 3 * log_term / n
-                bonus += horizon * width
+                bonus += horizon * min(self.bonus_scale * width, 1)
             if self.rewards == "known":
                 r[h, s, a], u[:, h, s, a] = self.model.rewards[h, s, a], self.known(h, s, a)
             else:
-                bonus += math.sqrt(log_term / n)
+                bonus += min(self.bonus_scale * math.sqrt(log_term / n), 1)
                 means = sums / n if visits else np.ones(len(sums))
                 r[h, s, a], u[:, h, s, a] = means[0], means[1:]
-            r[h, s, a] += self.bonus_scale * bonus
-            u[:, h, s, a] += self.bonus_scale * bonus
+            r[h, s, a] += bonus
+            u[:, h, s, a] += bonus
         return reference.Dense(p, r, u, self.model.thresholds, self.model.initial)
 
     def known(self, h: int, s: int, a: int) -> np.ndarray:

@@ -37,7 +37,7 @@ CASES = pytest.mark.parametrize(
 
 @CASES
 def test_bonuses_make_up_for_rows(cmdp: cmdpax.CMDP, given: dict[str, Any]) -> None:
-    log, scale = log_of(cmdp), 0.02
+    log, scale = log_of(cmdp), 0.05  # with which the first widths exceed 1
     found = cmdpax.replay(cmdp, "opt-lp-bonus", log, growth=0.0, bonus_scale=scale, **given)
     for before in SOME:
         log_term = expected.logarithm(cmdp, 6, before + 1, 0.1)

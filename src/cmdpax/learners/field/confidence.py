@@ -5,9 +5,10 @@ With n visits and a logarithm L that each learner says,
     β^p_h(t | s, a) = 2 √(p̄ (1 - p̄) L/(n ∨ 1)) + (14/3) L/(n ∨ 1)     empirical Bernstein
     β^r_h(s, a) = √(L/(n ∨ 1))                                          Hoeffding
 
-as Efroni et al. (2020) have them, after the public code of DOPE. They are so wide that a learner
-with them hardly learns within 10⁵ episodes, so that each learner multiplies them by a parameter
-`bonus_scale`: 1 is what is published.
+as Efroni et al. (2020) have them, after the public code of DOPE, but never more than 1, which no
+probability and no mean can be off by. They are so wide that a learner with them hardly learns
+within 10⁵ episodes, so that each learner multiplies them by a parameter `bonus_scale`: 1 is what is
+published.
 
 A set of models that the counts allow has every row within β^p of p̄,
 
@@ -36,18 +37,21 @@ def row_widths(
     probabilities: Float[Array, "*H S A T"],
     visits: Float[Array, "*H S A"],
     log_term: Any,
+    scale: Any,
     valid: Bool[Array, "... T"] | None = None,
 ) -> Float[Array, "*H S A T"]:
-    """β^p, entry by entry; 0 in slots of a list that hold no state."""
+    """min(scale β^p, 1), entry by entry; 0 in slots of a list that hold no state."""
     worth = jnp.maximum(visits, 1)[..., None]
     deviation = jnp.sqrt(probabilities * (1 - probabilities) * log_term / worth)
-    widths = 2 * deviation + 14 / 3 * log_term / worth
+    widths = jnp.minimum(scale * (2 * deviation + 14 / 3 * log_term / worth), 1)
     return widths if valid is None else jnp.where(valid, widths, 0)
 
 
-def mean_widths(visits: Float[Array, "*H S A"], log_term: Any) -> Float[Array, "*H S A"]:
-    """β^r, for a signal in [0, 1] that is estimated."""
-    return jnp.sqrt(log_term / jnp.maximum(visits, 1))
+def mean_widths(
+    visits: Float[Array, "*H S A"], log_term: Any, scale: Any
+) -> Float[Array, "*H S A"]:
+    """min(scale β^r, 1), for a signal in [0, 1] that is estimated."""
+    return jnp.minimum(scale * jnp.sqrt(log_term / jnp.maximum(visits, 1)), 1)
 
 
 def row_bounds(
@@ -84,11 +88,11 @@ def confidence_set(
     """
     rows = estimates.probabilities
     visits, valid = estimates.visits[: rows.shape[0]], valid_slots(knowledge)
-    widths = scale * row_widths(rows, visits, log_term, valid > 0)
+    widths = row_widths(rows, visits, log_term, scale, valid > 0)
     lower, upper = row_bounds(rows, widths, visits, valid)
     of_means = jnp.zeros_like(estimates.visits)
     if estimates.errors is not None:
-        of_means = scale * mean_widths(estimates.visits, log_term)
+        of_means = mean_widths(estimates.visits, log_term, scale)
     return ConfidenceSet(
         with_probabilities(estimates.transitions, lower),
         upper,

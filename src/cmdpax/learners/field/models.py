@@ -59,11 +59,12 @@ def published_model(
     episodes = num_episodes.astype(visits.dtype)
     log_term = log_of_pairs(knowledge, episodes, parameters.failure_probability, 6)
     valid = None if knowledge.support is None else knowledge.support >= 0
-    widths = row_widths(means_of_rows(knowledge, statistics), visits, log_term, valid)
+    scale, rows = parameters.bonus_scale, means_of_rows(knowledge, statistics)
+    widths = row_widths(rows, visits, log_term, scale, valid)
     bonus = knowledge.sizes.horizon * jnp.sum(widths, axis=-1)
     if knowledge.signals is None:
-        bonus = bonus + mean_widths(visits, log_term)
-    return optimistic_signals(knowledge, statistics, parameters.bonus_scale * bonus)
+        bonus = bonus + mean_widths(visits, log_term, scale)
+    return optimistic_signals(knowledge, statistics, bonus)
 
 
 def plan_greedily(

@@ -28,7 +28,6 @@ from cmdpax.learners.field.confidence import (
     FailureProbability,
     baseline_slack,
     log_of_successors,
-    mean_widths,
     with_bonus,
 )
 from cmdpax.learners.replanner import Model, replanner
@@ -55,7 +54,7 @@ def opt_pess_lp(knowledge: Knowledge, parameters: Parameters) -> Learner:
 
     def make_model(estimates: Estimates, _: Key[Array, ""]) -> Model:
         log_term = log_of_successors(knowledge, 32, parameters.failure_probability)
-        widths = parameters.bonus_scale * mean_widths(estimates.visits, log_term)
+        widths = parameters.bonus_scale * jnp.sqrt(log_term / estimates.visits_or_one)  # β
         signals = with_bonus(estimates, hope * widths, -caution * widths)
         trusted = _looks_safe(knowledge, estimates, signals)
         return Model(estimates.transitions, signals, trusted=trusted)

@@ -204,7 +204,7 @@ def _row_bounds(
     """What the rows may be."""
     rows = means_of_rows(knowledge, statistics)
     visits, valid = statistics.visits.astype(rows.dtype), valid_slots(knowledge)
-    return row_bounds(rows, caution * row_widths(rows, visits, log_term), visits, valid)
+    return row_bounds(rows, row_widths(rows, visits, log_term, caution), visits, valid)
 
 
 def _least_signals(
@@ -215,7 +215,7 @@ def _least_signals(
     if knowledge.signals is not None:
         return signals
     visits = statistics.visits.astype(signals.dtype)
-    widths = caution * mean_widths(visits, log_term)[:, None]
+    widths = mean_widths(visits, log_term, caution)[:, None]
     return jnp.where((visits > 0)[:, None], jnp.maximum(signals - widths, 0), 0)
 
 

@@ -98,7 +98,8 @@ def test_an_agent_that_plans_goes_on_in_the_middle_of_its_episode(folder: Path) 
     assert declared.units.declared.all()
     assert (declared.baseline, declared.confidence, declared.asks) == (None, None, False)
     np.testing.assert_array_equal(declared.margins, [0, 0])
-    assert declared.parameters["random_visits"] == 0  # which it did not know
+    for added in ("random_visits", "doubt"):
+        assert declared.parameters[added] == 0  # which it did not know
     assert declared.parameters["posterior_weight"] == 0.35  # not what agents choose today
     assert (agent.mixture, agent.frozen, agent.plays_plan) == (None, False, True)
     np.testing.assert_array_equal(agent.plan, agent.policy)

@@ -45,6 +45,7 @@ PLANNING = {
         "multiplier_cap": ("", "number", "100", "> 0"),
         **_MARGIN,
         "random_visits": ("m", "number", "0", "≥ 0"),
+        "doubt": ("", "number", "0", "≥ 0"),
     },
     "posterior-sampling": {
         **_SPACED,

@@ -12,7 +12,7 @@ import cmdpax
 import replanning_reference
 from cmdpax.jax_context import cast, drop_programs_if_many
 from cmdpax.learners.estimates import Estimates, RowPosterior
-from cmdpax.learners.exploration import posterior_model, sample_noise, sample_rows
+from cmdpax.learners.exploration import doubted, posterior_model, sample_noise, sample_rows
 from cmdpax.learners.pooling import Errors
 from cmdpax.learners.replanner import Model
 from cmdpax.learning.loop import Design, Runs, knowledge_of, make_learner, stack_runs
@@ -360,6 +360,34 @@ def test_the_posterior_model_is_what_its_formulas_say(estimated: bool) -> None:
     np.testing.assert_allclose(found.transitions, rows, rtol=1e-12, atol=1e-15)
     np.testing.assert_allclose(found.signals, signals, rtol=1e-11, atol=1e-13)
     np.testing.assert_allclose(found.hopeful, hopeful, rtol=1e-11, atol=1e-13)
+
+
+def test_what_is_doubted_is_reduced_by_what_it_may_be_wrong() -> None:
+    """û - doubt (σ_u + √(n v + s²/4)/(n + 1)); what was never tried is 2 deviations worse."""
+    knowledge, made = estimates()
+    made, doubt = with_untried(made), 0.3
+    observed = np.broadcast_to(np.asarray(made.visits)[:, None], made.signals.shape)
+    errors = np.random.default_rng(4).random(made.signals.shape)
+    some = Errors(jnp.zeros_like(made.signals), jnp.asarray(errors), jnp.asarray(observed))
+    made = made._replace(errors=some)
+    found = doubted(knowledge, made, doubt).signals
+    signals, rows, visits, values = (
+        np.asarray(one)
+        for one in (made.signals, made.transitions, made.visits, made.next_values[:, 1])
+    )
+    np.testing.assert_array_equal(found[:, 0], signals[:, 0])
+    tried = visits > 0
+    mean = signals[:, 1][tried].mean()
+    squares = ((signals[:, 1][tried] - mean) ** 2).sum()
+    worse = max(mean - 2 * ((squares + 3 / 12) / (tried.sum() + 3)) ** 0.5, 0)
+    assert tried.sum() == tried.size - 1
+    for h, s, a in np.ndindex(visits.shape):
+        spread = rows[h, s, a] @ values[h] ** 2 - (rows[h, s, a] @ values[h]) ** 2
+        width, n = np.ptp(values[h]), visits[h, s, a]
+        error = errors[h, 1, s, a] + (n * spread + width**2 / 4) ** 0.5 / (n + 1)
+        known = signals[h, 1, s, a] if n else worse
+        np.testing.assert_allclose(found[h, 1, s, a], known - doubt * error, rtol=1e-9)
+    np.testing.assert_array_equal(doubted(knowledge, made, 0.0).signals, signals)
 
 
 def test_what_was_never_observed_is_hoped_to_be_one() -> None:

@@ -224,6 +224,7 @@ class TestPlayed:
         assert agent.mixture.slack[0] < 0
         assert "the data contradict the baseline, whose slack is believed" in str(agent.account)
         assert agent.mixture.share > 0.9
+        assert float(agent._now.inputs.parameters["doubt"]) == 0  # looks for what is safe
 
     def test_plans_keep_margins_as_large_as_the_slack_allows(self) -> None:
         agent = Tank().play(pump_agent(threshold=1.5, baseline=[WAIT, WAIT]), 40)
@@ -366,7 +367,7 @@ class TestSaved:
             {"probability": None},
             {"slack": []},
             {"margins": [0.0, 0.0]},
-            {"margins": [-1.0]},
+            {"margins": ["NaN"]},
             {"slack": ["NaN"]},
             {"trusted": None, "share": "all"},
         ):

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import cmdpax
-from cmdpax.live.judging import Counts, _draw, _evaluate, _learn, _rows_of, draw_values
+from cmdpax.live.beliefs import Counts
+from cmdpax.live.judging import _draw, _evaluate, _learn, _rows_of, draw_values
 
 H, S, A = 3, 3, 2
 
@@ -101,8 +102,8 @@ def test_every_model_is_evaluated_as_in_loops() -> None:
     policy = greedy(0)
     policy[1, 1] = [0.3, 0.7]
     used = _rows_of(counts, policy)
-    posterior = _learn(counts, np.unique(np.concatenate(used)))
-    models = _draw(posterior, counts, 20, np.random.default_rng(0))
+    rows = np.unique(np.concatenate(used))
+    models = _draw(_learn(counts, rows), counts, rows, 20, np.random.default_rng(0))
     found = _evaluate(models, counts, policy, used)
     assert models.signals is not None
     for draw in range(20):
@@ -120,18 +121,57 @@ def test_every_model_is_evaluated_as_in_loops() -> None:
         np.testing.assert_allclose(found[draw], world.value(policy), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("concentration", [0.3, 1.0])
-def test_intervals_hold_the_truth_about_as_often_as_they_say(concentration: float) -> None:
+@pytest.mark.parametrize(
+    ("concentration", "steps", "alike"),
+    [(0.3, 1, True), (1.0, 1, True), (1.0, H, True), (1.0, H, False)],
+)
+def test_intervals_hold_the_truth_about_as_often_as_they_say(
+    concentration: float, steps: int, alike: bool
+) -> None:
     """Nine in ten, for a policy that was not chosen with the data, after ten episodes or more."""
     held = []
     for seed in range(150):
         generator = np.random.default_rng(seed)
-        world, policy = draw_world(generator, 1, concentration), greedy(seed)
+        world, policy = draw_world(generator, 1 if alike else steps, concentration), greedy(seed)
+        world = World(*(np.repeat(one, steps // len(one), axis=0) for one in world[:2]), world[2])
         counts = world.counts(int(generator.integers(10, 60)), generator, uniform())
         low, high = np.quantile(draw_values(counts, [policy], seed)[:, 0], [0.05, 0.95], axis=0)
         true = world.value(policy)
         held += ((low <= true) & (true <= high)).tolist()
     assert 0.83 <= np.mean(held) <= 0.99  # of 300 values
+
+
+def test_steps_that_are_alike_say_something_about_each_other() -> None:
+    generator = np.random.default_rng(3)
+    same = draw_world(generator)
+    world = World(np.repeat(same.rows, H, axis=0), np.repeat(same.means, H, axis=0), same.initial)
+    counts = world.counts(60, generator, uniform())
+    by_step = draw_values(counts, [greedy(0)], 0)[:, 0].std(axis=0)
+    together = {
+        name: getattr(counts, name).sum(axis=0, keepdims=True)
+        for name in ("transitions", "sums", "squares")
+    }
+    known = draw_values(counts._replace(**together), [greedy(0)], 0)[:, 0].std(axis=0)
+    apart = counts._replace(support=np.broadcast_to(np.arange(S), (H, S, A, S)))
+    alone = draw_values(apart, [greedy(0)], 0)[:, 0].std(axis=0)  # lists of their own
+    assert (known < 1.2 * by_step).all()
+    assert (by_step < 0.9 * alone).all()
+
+
+def test_a_coin_that_came_up_heads_is_not_certain() -> None:
+    """Where all else is certain: how much a signal varies depends on its mean."""
+    went = np.zeros((1, S, A, S), int)
+    went[..., 0] = 50
+    sums = np.zeros((1, 2, S, A))
+    sums[0, :, 0, 0] = 25  # a coin
+    sums[0, :, 1, 0] = [50, 25]  # certain, and another coin
+    sums[0, :, 2, 1], went[0, 2, 1, 0] = 1, 1  # tried once, heads
+    counts = Counts(went, None, sums, sums, None, np.eye(S)[2])
+    policy = np.zeros((H, S, A))
+    policy[:, :, 0] = policy[0, 2, 1] = 1.0
+    policy[0, 2, 0] = 0.0
+    first = draw_values(counts, [policy], 0)[:, 0, 1]
+    assert first.std() > 0.1
 
 
 def test_the_same_seed_draws_the_same_models() -> None:

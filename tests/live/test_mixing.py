@@ -7,7 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cmdpax.live.mixing import _CAUTION, _MOST, _SHARES, ENOUGH, Mixture, mix
+from cmdpax.live.mixing import (
+    _CAUTION,
+    _LEAST,
+    _MOST,
+    _PROMISED,
+    _SHARES,
+    _STEP,
+    ENOUGH,
+    Mixture,
+    mix,
+)
 
 CONFIDENCE = 0.9
 
@@ -22,11 +32,14 @@ def slacks(draw: st.DrawFn) -> np.ndarray:
     return centre + spread * generator.normal(size=(count, 2, constraints))
 
 
-def slow_mix(slacks: Any, margins: Any, confidence: float, episodes: int) -> dict[str, Any]:
+def slow_mix(
+    slacks: Any, margins: Any, confidence: float, episodes: int, kept: float
+) -> dict[str, Any]:
     """In loops over shares, models and constraints."""
     draws, _, count = slacks.shape
     rounding = [1e-9 * max(1.0, float(abs(slacks[:, :, i]).max())) for i in range(count)]
     models = slacks.tolist()
+    less = [_PROMISED * float(np.std(slacks[:, 1, i] - slacks[:, 0, i])) for i in range(count)]
     safe = [all(b[i] >= -rounding[i] for i in range(count)) for b, _ in models]
     trusted = episodes < ENOUGH or sum(safe) / draws >= 1 - confidence
     wanted, chances = 1 - _CAUTION * (1 - confidence), []
@@ -34,7 +47,7 @@ def slow_mix(slacks: Any, margins: Any, confidence: float, episodes: int) -> dic
         met = 0
         for baseline, plan in models:
             ours = [max(b, 0.0) if trusted else b for b in baseline]
-            mixed = [(1 - share) * ours[i] + share * plan[i] for i in range(count)]
+            mixed = [(1 - share) * ours[i] + share * (plan[i] - less[i]) for i in range(count)]
             met += all(mixed[i] >= -rounding[i] for i in range(count))
         chances.append(met / draws)
     enough = [k for k, chance in enumerate(chances) if chance >= wanted]
@@ -42,8 +55,10 @@ def slow_mix(slacks: Any, margins: Any, confidence: float, episodes: int) -> dic
     expected = [sum(b[i] for b, _ in models) / draws for i in range(count)]
     following = []
     for i in range(count):
-        missing = -np.quantile([plan[i] for _, plan in models], (1 - wanted) / count)
-        following.append(float(np.clip(margins[i] + missing, 0, _MOST * max(expected[i], 0))))
+        spare = max(expected[i], 0)
+        surely = np.quantile([plan[i] for _, plan in models], (1 - wanted) / count) - less[i]
+        step = min(max(kept - surely, -_STEP * spare), _STEP * spare)
+        following.append(min(max(margins[i] + step, _LEAST * spare), _MOST * spare))
     return {
         "share": float(_SHARES[chosen]),
         "probability": chances[chosen],
@@ -56,10 +71,11 @@ def slow_mix(slacks: Any, margins: Any, confidence: float, episodes: int) -> dic
 @given(found=slacks(), episodes=st.sampled_from([0, ENOUGH - 1, ENOUGH, 1000]), data=st.data())
 def test_the_slow_reference(found: np.ndarray, episodes: int, data: Any) -> None:
     confidence = data.draw(st.sampled_from([0.5, 0.9, 0.99]))
-    margins = np.array(data.draw(st.lists(st.floats(0, 2), min_size=3, max_size=3)))
+    margins = np.array(data.draw(st.lists(st.floats(-1, 2), min_size=3, max_size=3)))
+    kept = data.draw(st.sampled_from([0.0, 0.5]))
     margins = margins[: found.shape[2]]
-    ours = mix(found, margins, confidence, episodes)
-    theirs = slow_mix(found, margins, confidence, episodes)
+    ours = mix(found, margins, confidence, episodes, kept)
+    theirs = slow_mix(found, margins, confidence, episodes, kept)
     assert (ours.share, ours.trusted) == (theirs["share"], theirs["trusted"])
     assert ours.probability == pytest.approx(theirs["probability"], abs=1e-12)
     np.testing.assert_allclose(ours.slack, theirs["slack"], rtol=0, atol=1e-12)
@@ -80,8 +96,7 @@ def test_a_trusted_baseline_is_safe_whatever_the_plan_is(found: np.ndarray) -> N
     chosen = mix(found, np.zeros(found.shape[2]), CONFIDENCE, 0)
     assert chosen.trusted
     assert chosen.probability >= 1 - _CAUTION * (1 - CONFIDENCE)
-    assert (np.array(chosen.margins) >= 0).all()
-    assert (np.array(chosen.margins) <= _MOST * np.maximum(chosen.slack, 0) + 1e-12).all()
+    assert (abs(np.array(chosen.margins)) <= _STEP * np.maximum(chosen.slack, 0) + 1e-12).all()
 
 
 @given(found=slacks(), confidences=st.tuples(st.floats(0.1, 0.99), st.floats(0.1, 0.99)))
@@ -103,9 +118,32 @@ def test_certain_values() -> None:
     assert mix(of(1.0, -1.0), nothing, CONFIDENCE, 0).share == pytest.approx(0.5)
     assert mix(of(0.0, -0.1), nothing, CONFIDENCE, 0).share == 0
     assert mix(of(0.0, 0.0), nothing, CONFIDENCE, 0).share == 1
-    assert mix(of(0.5, -1.0), nothing, CONFIDENCE, 0).margins == (0.35,)  # at most 0.7 of 0.5
-    assert mix(of(0.5, -0.1), nothing, CONFIDENCE, 0).margins == pytest.approx((0.1,))
-    assert mix(of(0.5, 0.1), np.array([0.3]), CONFIDENCE, 0).margins == pytest.approx((0.2,))
+
+
+def test_margins_follow_the_slack_of_the_plan() -> None:
+    """By a fifth of the baseline's slack at most, and never more than 0.7 of it."""
+
+    def following(margin: float, plan: float, kept: float = 0.0) -> float:
+        return mix(of(0.5, plan), np.array([margin]), CONFIDENCE, 0, kept).margins[0]
+
+    assert following(0.2, -0.05) == pytest.approx(0.25)  # that much is missing
+    assert following(0.2, 0.05) == pytest.approx(0.15)
+    assert following(0.2, -1.0) == pytest.approx(0.3)
+    assert following(0.3, -1.0) == pytest.approx(0.35)
+    assert following(0.0, 1.0) == pytest.approx(-0.1)  # the learner is too cautious
+    assert following(0.0, 1.0, kept=0.95) == pytest.approx(-0.05)
+    assert following(-2.0, 1.0) == pytest.approx(-2.0)
+
+
+def test_a_plan_is_judged_as_if_it_were_worse_than_it_looks() -> None:
+    """By a deviation of its difference from the baseline: none for what the two have in common."""
+    generator = np.random.default_rng(0)
+    shared, own = generator.normal(size=(2, 4000))
+    both = np.stack([shared, shared + 1.7], axis=1)[..., None] + 3.0
+    assert mix(both, np.zeros(1), CONFIDENCE, 0).share == 1
+    apart = np.stack([np.full(4000, 3.0), own + 1.7], axis=1)[..., None]
+    assert mix(apart, np.zeros(1), CONFIDENCE, 0).share < 1  # 1.7 alone would do for 95 %
+    assert mix(apart + np.array([[0.0], [1.1]]), np.zeros(1), CONFIDENCE, 0).share == 1
 
 
 def test_data_contradict_a_baseline_that_is_unsafe_in_nearly_all_models() -> None:
@@ -124,7 +162,8 @@ def test_where_nothing_is_safe_the_likeliest_share_is_played() -> None:
     chosen = mix(hopeless, np.zeros(1), CONFIDENCE, ENOUGH)
     assert not chosen.trusted
     assert chosen.probability == 0.3
-    assert chosen.share == pytest.approx(0.4)  # the first with (1 - α)(-2) + 3 α ≥ 0
+    less = 4 * 0.21**0.5  # a deviation
+    assert 0.63 < 2 / (5 - less) < chosen.share == pytest.approx(0.64)  # the first of them
 
 
 @pytest.mark.parametrize("episodes", [0, 1000])

@@ -50,6 +50,7 @@ class Algorithm(HasParameters):
             `knowledge.baseline`.
         max_constraints: the most constraints that it can handle; None: any number.
         live: names and values of parameters whose defaults differ in an agent.
+        live_safe: the same for an agent that has a baseline.
         check: called with the chosen record and K; raises if the parameters do not fit together.
     """
 
@@ -64,6 +65,7 @@ class Algorithm(HasParameters):
     needs_baseline: bool = False
     max_constraints: int | None = None
     live: tuple[tuple[str, Any], ...] = ()
+    live_safe: tuple[tuple[str, Any], ...] = ()
     check: Callable[[Any, int], None] | None = None
 
     def __post_init__(self) -> None:

@@ -52,6 +52,7 @@ from cmdpax.planning.batched_induction import first_of_best
 
 _NEVER = 0.25  # what a pair that was never tried counts as, in visits
 _NOISE, _HOPE = 0.7, 2.0  # times w and w', for rewards that are estimated
+_ANYTHING = 3.0  # pairs
 _SMALLEST = 1e-300  # instead of 0, where it divides or is a concentration
 
 
@@ -110,6 +111,42 @@ def posterior_model(
         hopeful = hopeful + moves[:, 1:]
     planned = jnp.concatenate([rewards[:, None], signals[:, 1:] - reduced], axis=1)
     return Model(with_probabilities(estimates.transitions, moved), planned, hopeful)
+
+
+def doubted(knowledge: Knowledge, estimates: Estimates, doubt: Number) -> Estimates:
+    """Estimates whose û are reduced by what they may be wrong; 0 where nothing was tried.
+
+    A pair with n visits is reduced by `doubt` standard errors of û and of its row: with v the
+    variance of V_{u_i} over the states that may follow, and s their range, √(n v + s²/4)/(n + 1).
+    """
+    of_constraints, visits = estimates.signals[:, 1:], estimates.visits
+    errors = []
+    for values in jnp.moveaxis(estimates.next_values, 1, 0)[1:]:
+        spread, span = _variance(estimates, values), _span(knowledge, estimates, values)
+        errors.append(jnp.sqrt(visits * spread + span**2 / 4) / (visits + 1))
+    wrong = _stacked(errors, of_constraints)
+    if estimates.errors is not None:
+        wrong = wrong + estimates.errors.together[:, 1:]
+        of_constraints = jnp.where(doubt > 0, _with_worse(estimates), of_constraints)
+    return estimates._replace(
+        signals=jnp.concatenate([estimates.signals[:, :1], of_constraints - doubt * wrong], axis=1)
+    )
+
+
+def _with_worse(estimates: Estimates) -> Float[Array, "H I S A"]:
+    """û; where nothing was tried, twice their deviation below the mean of the pairs that were.
+
+    Their variance counts as if three more pairs had had that of anything in [0, 1].
+    """
+    assert estimates.errors is not None
+    of_constraints, axes = estimates.signals[:, 1:], (0, 2, 3)
+    tried = jnp.broadcast_to(estimates.errors.visits[:, 1:] > 0, of_constraints.shape)
+    number = jnp.sum(tried, axis=axes, keepdims=True).astype(of_constraints.dtype)
+    means = jnp.sum(jnp.where(tried, of_constraints, 0), axis=axes, keepdims=True)
+    mean = means / jnp.maximum(number, 1)
+    squares = jnp.sum(jnp.where(tried, (of_constraints - mean) ** 2, 0), axis=axes, keepdims=True)
+    deviation = jnp.sqrt((squares + _ANYTHING / 12) / (number + _ANYTHING))
+    return jnp.where(tried, of_constraints, jnp.maximum(mean - 2 * deviation, 0))
 
 
 def _moved_rows(

@@ -12,6 +12,7 @@ from cmdpax.learners.field.s_ops import mix
 from cmdpax.learners.primal_dual import primal_dual
 from cmdpax.learners.replanning import (
     LIVE,
+    LIVE_SAFE,
     optimistic_planning,
     posterior_sampling,
     replanning,
@@ -65,6 +66,7 @@ _ALGORITHMS = (
         summary="Exact plans on what was counted, which try what may be better; plans rarely.",
         replans=True,
         live=LIVE,
+        live_safe=LIVE_SAFE,
     ),
     Algorithm(
         "posterior-sampling",

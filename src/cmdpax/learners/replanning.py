@@ -23,6 +23,7 @@ from cmdpax.learners.estimates import Estimates
 from cmdpax.learners.exploration import (
     bernstein_bonus,
     count_bonus,
+    doubted,
     drawn_model,
     posterior_model,
     with_bonuses,
@@ -81,10 +82,20 @@ class Replanning(NamedTuple):
         float,
         Parameter("about so many first visits to a state are random", "m", at_least=0, added=True),
     ] = 0.0
+    doubt: Annotated[
+        float,
+        Parameter(
+            "how many standard errors the constraints of each pair are reduced by",
+            at_least=0,
+            added=True,
+        ),
+    ] = 0.0
 
 
 LIVE = (("posterior_weight", 0.1), ("untried_weight", 0.005), ("random_visits", 2.0))
 """What agents choose for `replanning`: a live system has hundreds of episodes, not millions."""
+LIVE_SAFE = (*LIVE, ("doubt", 0.5))
+"""With a baseline: a plan is worth little that is not safe enough to be played."""
 
 
 class PosteriorSampling(NamedTuple):
@@ -113,12 +124,16 @@ def replanning(knowledge: Knowledge, parameters: Replanning) -> Learner:
     pessimism = _per_constraint("pessimism", parameters.pessimism, knowledge.sizes.num_constraints)
 
     def make_model(estimates: Estimates, key: Key[Array, ""]) -> Model:
+        estimates = doubted(knowledge, estimates, parameters.doubt)
         single = jnp.eye(len(estimates.weights), dtype=estimates.weights.dtype)[1:]
         own = _constraint_bonuses(estimates, single, kind, parameters.bonus_scale)
         reduced = pessimism[None, :, None, None] * own
         if kind == "posterior":
             weights = (parameters.posterior_weight, parameters.untried_weight)
-            return posterior_model(key, knowledge, estimates, reduced, weights, prior)
+            found = posterior_model(key, knowledge, estimates, reduced, weights, prior)
+            assert found.hopeful is not None
+            hopeful = jnp.where(parameters.doubt > 0, found.signals[:, 1:], found.hopeful)
+            return found._replace(hopeful=hopeful)
         sums = jnp.concatenate([estimates.weights[None], single])
         return with_bonuses(estimates, _bonuses(estimates, sums, parameters), reduced)
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from cmdpax.errors import ParameterError
 from cmdpax.learners.contract import require_sound
+from cmdpax.live.beliefs import Counts
 from cmdpax.live.episode import Episode
-from cmdpax.live.judging import Counts
 from cmdpax.live.playing import Approve, decide
 from cmdpax.live.saving import Position
 from cmdpax.live.steps import (
@@ -210,11 +210,18 @@ def _in_wider_units(now: Position, signals: np.ndarray) -> Position:
 def aiming(now: Position) -> Position:
     """The position whose learner is told the present thresholds, with their margins.
 
-    What its baseline reaches is told in the same units.
+    What its baseline reaches is told in the same units. A baseline that the data contradict is no
+    reason to doubt everything else: the learner then looks for what is safe.
     """
     aims = jnp.asarray(now.declared.aims(now.playing.margins(now.declared)))
+    told, mixture = {}, now.playing.mixture
+    if mixture is not None and "doubt" in now.inputs.parameters:
+        doubt = now.declared.parameters.get("doubt", 0.0) if mixture.trusted else 0.0
+        told["doubt"] = jnp.full_like(now.inputs.parameters["doubt"], doubt)
+    parameters = now.inputs.parameters | told
     known = now.declared.known_baseline
-    return now._replace(inputs=dataclasses.replace(now.inputs, thresholds=aims, baseline=known))
+    inputs = dataclasses.replace(now.inputs, thresholds=aims, baseline=known, parameters=parameters)
+    return now._replace(inputs=inputs)
 
 
 def _choice(now: Position, plan: np.ndarray | None) -> Choice:

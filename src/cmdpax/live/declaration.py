@@ -241,7 +241,8 @@ def declare(
                     "use an algorithm that keeps it for stretches, such as 'replanning'."
                 )
     said_by_user = {name: one for name, one in parameters.items() if one is not None}
-    chosen = algorithm.choose(dict(algorithm.live) | said_by_user, FOREVER, known)
+    usual = algorithm.live if given["baseline"] is None else algorithm.live_safe
+    chosen = algorithm.choose(dict(usual) | said_by_user, FOREVER, known)
     own = registered(algorithm.name) is not algorithm
     described = algorithm.describe(chosen)
     return _declared(

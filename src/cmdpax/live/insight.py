@@ -8,8 +8,9 @@ import numpy as np
 
 from cmdpax.data.uncertainty import Probability, Uncertainty
 from cmdpax.errors import ParameterError
+from cmdpax.live.beliefs import Counts
 from cmdpax.live.declaration import Declaration
-from cmdpax.live.judging import Counts, draw_values
+from cmdpax.live.judging import draw_values
 from cmdpax.live.saving import Position
 from cmdpax.model.cmdp import CMDP
 from cmdpax.model.evaluation import q_values

@@ -7,11 +7,16 @@ plan. The values of such an episode are those of the mixture, (1 - α) V^b + α 
 
 can be judged in models that are drawn from what is believed. The largest α for which this is at
 least the confidence is played. Playing a plan rarely is a dear way to be safe if the baseline earns
-little. So the next plan keeps margins, as large as this one's slack would have to be larger for
-α = 1, and at most a share of what the baseline is believed to have. A baseline is trusted: where a
-drawn model has it unsafe, it is taken to meet its constraints exactly, so that the plan must not be
-worse there. What data say about the baseline counts for more than trust once it is unsafe in nearly
-all models.
+little. So the next plan keeps margins: larger ones where this one's slack would have to be larger
+for α = 1, smaller ones where it has more than it needs. They may become negative, since a learner
+doubts what it has hardly tried, and may reduce its constraints by more than is needed. They change
+by a part of the baseline's slack at most, since plans jump.
+
+A plan looks better in the data from which it was made than it is: it is judged as if it were worse
+by a standard deviation of its difference from the baseline. A baseline is trusted: where a drawn
+model has it unsafe, it is taken to meet its constraints exactly, so that the plan must not be worse
+there. What data say about the baseline counts for more than trust once it is unsafe in nearly all
+models.
 """
 
 from collections.abc import Sequence
@@ -22,9 +27,12 @@ import numpy as np
 ENOUGH = 30
 """Episodes of the baseline after which data may contradict it."""
 _SHARES = np.unique(np.concatenate([[0.0], np.geomspace(1e-3, 0.1, 20), np.linspace(0.1, 1.0, 91)]))
-_MOST = 0.7  # of the slack that the baseline is expected to have: margins are no larger
+_MOST, _LEAST = 0.7, -4.0  # of the slack that the baseline is expected to have: bounds of margins
+_STEP = 0.2  # of that slack: by how much margins change at most from plan to plan
 _CAUTION = 0.5
-"""Of what may fail: plans look better in the data from which they were made than they are."""
+"""Of what may fail: what a posterior of few data gets wrong."""
+_PROMISED = 1.0
+"""Standard deviations: plans look better in the data from which they were made than they are."""
 
 
 class Mixture(NamedTuple):
@@ -35,7 +43,8 @@ class Mixture(NamedTuple):
         probability: of meeting all constraints with this mixture, as the data suggest.
         trusted: whether the data leave it possible that the baseline meets its constraints.
         slack: the expected slack of the baseline in each constraint, `[I]`, in the user's units.
-        margins: by how much thresholds are stricter for the next plan, `[I]`, in the user's units.
+        margins: by how much thresholds are stricter for the next plan, `[I]`, in the user's units;
+            negative where they are less strict.
     """
 
     share: float
@@ -61,15 +70,22 @@ class Mixture(NamedTuple):
         return doubts + found
 
 
-def mix(slacks: np.ndarray, margins: np.ndarray, confidence: float, episodes: int) -> Mixture:
+def mix(
+    slacks: np.ndarray,
+    margins: np.ndarray,
+    confidence: float,
+    episodes: int,
+    kept: np.ndarray | float = 0.0,
+) -> Mixture:
     """The largest share of the plan that is safe enough, and the margins of the next one.
 
     Args:
         slacks: V_u - c of the baseline and of the plan in drawn models, `[draws, 2, I]`, positive
             where a constraint is met, in the user's units.
-        margins: with which the plan was made, `[I]`.
+        margins: those of the mixture with which the plan was made, `[I]`.
         confidence: what the joint probability must be.
         episodes: that were counted.
+        kept: the margins that plans keep in any case, `[I]`.
     """
     of_baseline, of_plan = slacks[:, 0], slacks[:, 1]
     rounding = 1e-9 * np.maximum(1.0, np.abs(slacks).max(axis=(0, 1), initial=0.0))
@@ -78,6 +94,7 @@ def mix(slacks: np.ndarray, margins: np.ndarray, confidence: float, episodes: in
     expected = of_baseline.mean(axis=0)
     if trusted:
         of_baseline = np.maximum(of_baseline, 0.0)
+    of_plan = of_plan - _PROMISED * (slacks[:, 1] - slacks[:, 0]).std(axis=0)
     shares = _SHARES[:, None, None]
     mixed = (1 - shares) * of_baseline + shares * of_plan  # [shares, draws, I]
     chances = (mixed >= -rounding).all(axis=2).mean(axis=1)
@@ -85,8 +102,10 @@ def mix(slacks: np.ndarray, margins: np.ndarray, confidence: float, episodes: in
     enough = np.flatnonzero(chances >= wanted)
     chosen = enough[-1] if len(enough) else int(np.argmax(chances))
     each = (1 - wanted) / max(1, slacks.shape[2])  # all constraints at once
-    missing = -np.quantile(of_plan, each, axis=0) if len(expected) else expected
-    following = np.clip(margins + missing, 0.0, _MOST * np.maximum(expected, 0.0))
+    missing = kept - np.quantile(of_plan, each, axis=0) if len(expected) else expected
+    spare = np.maximum(expected, 0.0)
+    step = np.clip(missing, -_STEP * spare, _STEP * spare)
+    following = np.clip(margins + step, _LEAST * spare, _MOST * spare)
     return Mixture(
         float(_SHARES[chosen]),
         float(chances[chosen]),

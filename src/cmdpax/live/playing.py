@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from cmdpax.errors import ParameterError, shown
+from cmdpax.live.beliefs import Counts
 from cmdpax.live.declaration import Declaration
-from cmdpax.live.judging import Counts, draw_values
+from cmdpax.live.judging import draw_values
 from cmdpax.live.mixing import Mixture, mix
 from cmdpax.model.policy_table import decision, make_change
 from cmdpax.model.words import Words
@@ -72,7 +73,7 @@ class Playing(NamedTuple):
             if not all(0 <= number <= 1 for number in numbers):
                 raise ValueError("shares and probabilities")
             vectors = [tuple(map(float, mixture[name])) for name in ("slack", "margins")]
-            sound = np.isfinite(np.array(vectors)).all() and min(vectors[1], default=0.0) >= 0
+            sound = np.isfinite(np.array(vectors)).all()
             if not sound or len(vectors[0]) != num_constraints:
                 raise ValueError("slacks and margins")
             mixture = Mixture(*numbers, bool(mixture["trusted"]), *vectors)
@@ -157,8 +158,8 @@ def decide(
     units, horizon = declared.units, declared.sizes.horizon
     thresholds = units.thresholds_inward(declared.thresholds, horizon)
     slacks = (values[..., 1:] - thresholds) * units.scale[1:]
-    margins = _beside(declared.margins, now.made_with)
-    mixture = mix(slacks, margins, declared.confidence, episodes)
+    own = np.array(now.made_with or np.zeros(len(declared.margins)))
+    mixture = mix(slacks, own, declared.confidence, episodes, declared.margins)
     return now._replace(mixture=mixture)
 
 

@@ -195,14 +195,7 @@ def _believe_signals(counts: Counts, visits: np.ndarray, pairs: np.ndarray) -> S
     number, sums = visits.sum(axis=0)[:, None], every.sum(axis=0)
     means = sums / np.maximum(number, 1)
     within = np.maximum(squares.sum(axis=0) - sums * means, 0.0)
-    each = np.maximum(visits, 1)[..., None]
-    alike = np.atleast_1d(
-        _alike(visits[..., None], every / each, within / np.maximum(number, 1))
-        if len(visits) > 1
-        else np.zeros(shape[-1])
-    )
-    said = alike / (visits[..., None] + alike) if len(visits) > 1 else np.ones((1, 1, 1))
-    evidence, told = (said * visits[..., None]).sum(axis=0), (said * every).sum(axis=0)
+    alike, evidence, told = _said(visits[..., None], every, within / np.maximum(number, 1))
     tried = number[:, 0] > 0
     overall = sums.sum(axis=0) / max(number.sum(), 1)
     usual = _usual_variances(number, means, within, overall)  # σ₀²
@@ -224,6 +217,17 @@ def _believe_signals(counts: Counts, visits: np.ndarray, pairs: np.ndarray) -> S
         tried[pairs],
         means[tried],
     )
+
+
+def _said(
+    visits: np.ndarray, sums: np.ndarray, spread: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """α, `[J]`, and what all steps say about common means: how much, and its sum, `[pairs, J]`."""
+    if len(visits) == 1:
+        return np.zeros(sums.shape[-1]), np.broadcast_to(visits[0], sums[0].shape), sums[0]
+    alike = np.atleast_1d(_alike(visits, sums / np.maximum(visits, 1), spread))
+    said = alike / (visits + alike)
+    return alike, (said * visits).sum(axis=0), (said * sums).sum(axis=0)
 
 
 def _usual_variances(

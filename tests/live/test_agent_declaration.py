@@ -291,7 +291,7 @@ def test_agents_explore_less_than_long_simulations_do() -> None:
     known = {one.name: one.default for one in as_algorithm("replanning").parameters}
     assert chosen["posterior_weight"] == 0.1 < known["posterior_weight"]
     assert (chosen["untried_weight"], chosen["random_visits"]) == (0.02, 2.0)
-    safe = make("replanning", baseline=[0] * 5).declaration.parameters
+    safe = make("replanning", baseline=lambda state: 0).declaration.parameters
     assert (safe["doubt"], safe["random_visits"]) == (0.5, 2.0)
     same = set(known) - {"posterior_weight", "untried_weight", "random_visits"} - {"margin"}
     plain = {one.name: one.plain(one.default) for one in as_algorithm("replanning").parameters}

@@ -145,7 +145,7 @@ def follow_calls(agent: cmdpax.Agent, log: cmdpax.Log, history: cmdpax.History) 
 
 
 ROUNDED = [f"['tally']['{one}']" for one in ("mean", "squares", "recent", "always")]
-ROUNDED += ["['tally']['blocks'].mean", "['tally']['blocks'].squares"]
+ROUNDED += [f"['tally']['blocks'].{one}" for one in ("mean", "squares", "low", "high")]
 
 
 def assert_learned_the_same(fed: cmdpax.Agent, told: cmdpax.Agent) -> None:

@@ -104,6 +104,7 @@ def check_learner(names: Names) -> None:
     ):
         assert (better < worse).all()
     assert len(names["results"].final) == 9 * 12
+    assert "looking_ahead:looking_ahead" in [row.algorithm for row in names["standings"]]
 
 
 def check_agent(names: Names) -> None:

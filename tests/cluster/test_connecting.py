@@ -91,12 +91,17 @@ def test_the_driver_ends_when_it_is_told_to(
     own_cluster: RayCluster, drive: Drive, tmp_path: Path
 ) -> None:
     own_cluster.only("a")
-    own_cluster.faults.order(seconds=100)
     toml = write_specification(tmp_path / "spec.toml", [0.1])
-    driver = drive(toml, tmp_path / "out", own_cluster.address)
-    wait_until(lambda: own_cluster.faults.happened("began"), "a batch")
-    os.kill(driver.session, signal.SIGTERM)
-    assert driver.end(30) == 143
+    for attempt in range(3):
+        own_cluster.faults.order(seconds=100)
+        driver = drive(toml, tmp_path / f"out{attempt}", own_cluster.address)
+        wait_until(lambda: own_cluster.faults.happened("began"), "a batch")
+        os.kill(driver.session, signal.SIGTERM)
+        code = driver.end(30)
+        # Seldom a thread of Ray's crashes when the process is about to end.
+        if code != -signal.SIGSEGV:
+            break
+    assert code == 143
     assert driver.said == ""
 
 

@@ -1,6 +1,7 @@
 """A board is run, resumed, added to, refused: nothing that was done is lost."""
 
 import dataclasses
+import re
 import shutil
 import sys
 import warnings
@@ -238,6 +239,16 @@ def test_another_suite_or_version_is_refused(small: Path) -> None:
     with pytest.raises(cmdpax.ParameterError, match="unknown suite 'tiny'"):
         board.read(small)
     assert contents(small) == before
+
+
+@pytest.mark.parametrize("number", ["NaN", "1e999"])
+@pytest.mark.parametrize("place", [r'"strong": [\d.e-]+', r'"device": "\w+"'])
+def test_numbers_that_are_not_finite_are_refused(place: str, number: str) -> None:
+    name = place.partition(":")[0]
+    damaged, count = re.subn(place, f"{name}: {number}", board.stored("quick").to_json(), count=1)
+    assert count == 1
+    with pytest.raises(cmdpax.FileError, match=r"holds no board \((a cell has|Out of range)"):
+        Board.from_json(damaged.encode(), "stored.json")
 
 
 def test_other_configurations_are_refused(small: Path) -> None:

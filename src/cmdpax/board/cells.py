@@ -173,6 +173,7 @@ class Board:
         try:
             board: Board = TypeAdapter(cls).validate_python(parse_json(text))
             _require_sound(board)
+            board.to_json()  # refuses what is not finite, wherever it is
         except (ValidationError, ValueError) as error:
             why = in_line(error)[:200]
             raise FileError(f"{source} holds no board ({why}); run the suite again.") from None

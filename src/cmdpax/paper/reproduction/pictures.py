@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cmdpax.experiments import Results
+from cmdpax.figures.colours import pens
 from cmdpax.figures.style import REFERENCE, canvas, save_figure
 from cmdpax.figures.sweeps import best_lines, curve, draw_lines, name_lines, plot_sweep
 from cmdpax.paper.reproduction.experiment import DUAL, PRIMAL_DUAL
@@ -90,6 +91,7 @@ def long_run(long: Results) -> "Figure":
             "configuration": _configuration(long, name, column, decays),
             "label": label,
             "colour": colour,
+            "dash": pens([name])[name].dash,
         }
         for name, column, decays, label, colour in kinds
     ]

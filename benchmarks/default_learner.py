@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 import cmdpax
+from cmdpax.board.models import chain
 
 EPISODES = (4_000, 50_000)
 FIRST_SEED = 100
@@ -89,20 +90,6 @@ def maintenance(seed: int) -> cmdpax.CMDP:
     return cmdp.replace(thresholds=reached + 0.5 * (best - reached))
 
 
-def deep_sea(seed: int) -> cmdpax.CMDP:
-    """Go right seven times in a row, at a cost each time, to find the reward."""
-    length = 8
-    rows, rewards = np.zeros((1, length, 2, length)), np.zeros((1, length, 2))
-    for state in range(length):
-        rows[0, state, 0, max(state - 1, 0)] = 1.0
-        rows[0, state, 1, min(state + 1, length - 1)] += 0.9
-        rows[0, state, 1, max(state - 1, 0)] += 0.1
-    rewards[0, 0, 0], rewards[0, -1, 1] = 0.02, 1.0
-    saved = np.ones((1, 1, length, 2))
-    saved[..., 1] = 0.0
-    return cmdpax.CMDP(rows, rewards, saved, [3.0], np.eye(length)[0], 14)
-
-
 def built_in(name: str, **given: Any) -> Callable[[int], cmdpax.CMDP]:
     return lambda seed: cmdpax.environments.make(name, **given)
 
@@ -136,7 +123,7 @@ FAMILIES: dict[str, tuple[Callable[[int], cmdpax.CMDP], bool, dict[str, Any]]] =
     "gridworld 6x6": (built_in("gridworld", height=6, width=6, horizon=20, seed=5), False, {}),
     "maintenance": (maintenance, False, {}),
     "seasonal inventory": (seasonal, False, {}),
-    "deep sea": (deep_sea, False, {}),
+    "deep sea": (chain(8, 14, 3.0), False, {}),
     "gridworld 20x20": (
         built_in("gridworld", height=20, width=20, horizon=400, unsafe_density=0.1, seed=11),
         False,

@@ -6,6 +6,7 @@ these are refused, as a `ValueError` that says why.
 """
 
 import json
+import math
 import re
 import tomllib
 from collections.abc import Iterator
@@ -35,8 +36,12 @@ def read_bytes(path: Path) -> bytes:
         raise FileError(f"{path} cannot be read: {reason(error)}.") from None
 
 
-def parse_json(content: bytes | str) -> Any:
+def parse_json(content: bytes | str, *, finite: bool = False) -> Any:
     """A JSON value; an integer beyond 64 bits is a float.
+
+    Args:
+        content: the text.
+        finite: refuse NaN and infinities, wherever they are.
 
     Raises:
         ValueError: it is not one; the message says why.
@@ -51,6 +56,8 @@ def parse_json(content: bytes | str) -> Any:
         for one in _scalars(value):
             if isinstance(one, str):
                 _require_characters(one)
+    if finite and not all(math.isfinite(one) for one in _scalars(value) if isinstance(one, float)):
+        raise ValueError("it has numbers that are not finite")
     return value
 
 
